@@ -6,7 +6,7 @@ import type { CallPermits } from './limits/calls.ts';
 import { type Charge, type Charging, priceOf } from './limits/charge.ts';
 import type { ScanPermits } from './limits/scans.ts';
 import {
-  type Body,
+  type ResponseBody,
   corsFields,
   type HeadRefusal,
   preflight,
@@ -22,14 +22,14 @@ import { type Refusal, refuse } from './respond/refusal.ts';
 import type { RouteOf } from './upstream/selection.ts';
 import type { Usage } from './usage/usage.ts';
 
-type Answer = RpcResponse | Promise<RpcResponse>;
-type Found = Identity | Barred;
+type RequestAnswer = RpcResponse | Promise<RpcResponse>;
+type FoundCaller = Identity | Barred;
 
 /** Answers one RPC request. */
-export type AnswerRequest = (request: RpcRequest) => Answer;
+export type AnswerRequest = (request: RpcRequest) => RequestAnswer;
 
 /** The stages that touch the world. Every other step is a pure import. */
-type Stages = Readonly<{
+type AnswerStages = Readonly<{
   bodyBytesMax: number;
   /** They may change while the gateway runs. */
   terms(): PublishedTerms;
@@ -57,7 +57,7 @@ const KEYLESS_BYTES_MAX = 65_536;
  * The whole way of a request: key, head, body, envelope, key once more, price, charge, answer. A step gives a promise only where
  * it waits: the promises that `async` makes all the same cost as much as Elysia's route.
  */
-export function createAnswer(stages: Stages): AnswerRequest {
+export function createAnswer(stages: AnswerStages): AnswerRequest {
   const { bodyBytesMax, terms, identify, routeOf, charging, permits, scans, respond, usage } = stages;
   const { refuseCaller, refuseShape, refuseRequest } = createRefusals(stages);
 
@@ -70,7 +70,7 @@ export function createAnswer(stages: Stages): AnswerRequest {
       : answerKey(request, carried, found);
   };
 
-  function answerKey(request: RpcRequest, carried: Carried, before: Found): Answer {
+  function answerKey(request: RpcRequest, carried: Carried, before: FoundCaller): RequestAnswer {
     const body = refusalOfHead(request) ?? readBody(request, before);
     return body instanceof Promise
       ? body.then((each) => answerBody(request, carried, before, each, true))
@@ -80,10 +80,10 @@ export function createAnswer(stages: Stages): AnswerRequest {
   function answerBody(
     request: RpcRequest,
     carried: Carried,
-    before: Found,
-    body: Body | HeadRefusal,
+    before: FoundCaller,
+    body: ResponseBody | HeadRefusal,
     hasWaited: boolean,
-  ): Answer {
+  ): RequestAnswer {
     if (body.kind === 'caller-left') return new RpcResponse({ status: 400, fields: {} });
     if (body.kind !== 'body') {
       if (before.kind === 'known') usage.refused(before.caller);
@@ -96,20 +96,25 @@ export function createAnswer(stages: Stages): AnswerRequest {
   }
 
   /** The key may have been revoked, or its account changed, while the body arrived. */
-  function answerLater(request: RpcRequest, carried: Carried, before: Found, read: BodyRead): Answer {
+  function answerLater(
+    request: RpcRequest,
+    carried: Carried,
+    before: FoundCaller,
+    read: BodyRead,
+  ): RequestAnswer {
     const again = before.kind === 'known' ? identify(carried, request) : before;
     return again instanceof Promise
       ? again.then((each) => answerAs(request, each, read))
       : answerAs(request, again, read);
   }
 
-  function answerAs(request: RpcRequest, identity: Found, read: BodyRead): Answer {
+  function answerAs(request: RpcRequest, identity: FoundCaller, read: BodyRead): RequestAnswer {
     if (identity.kind === 'known') return answerCaller(request, identity.caller, read);
     return refuseRequest(request, refusalOf(identity, request), read);
   }
 
   /** Who has no valid key sends less. */
-  function readBody(request: RpcRequest, identity: Found): Body | Promise<Body> {
+  function readBody(request: RpcRequest, identity: FoundCaller): ResponseBody | Promise<ResponseBody> {
     if (identity.kind === 'known') return request.readBody(bodyBytesMax, identity.caller.accountId);
     return request.readBody(Math.min(bodyBytesMax, KEYLESS_BYTES_MAX));
   }
@@ -118,12 +123,12 @@ export function createAnswer(stages: Stages): AnswerRequest {
     return plan === undefined ? undefined : terms().plans.get(plan);
   }
 
-  function elementsMaxOf(identity: Found): number {
+  function elementsMaxOf(identity: FoundCaller): number {
     const plan = identity.kind === 'known' ? planOf(identity.caller) : undefined;
     return Math.max(REFUSED_BATCH_MAX, plan?.batchMax ?? 0);
   }
 
-  function answerCaller(request: RpcRequest, caller: Caller, read: BodyRead): Answer {
+  function answerCaller(request: RpcRequest, caller: Caller, read: BodyRead): RequestAnswer {
     const plan = planOf(caller);
     if (plan === undefined) return refuseRequest(request, { kind: 'invalid-key' }, read);
     if (read.kind === 'malformed') return refuseShape(request, caller, plan, read, read);
@@ -154,7 +159,7 @@ export function createAnswer(stages: Stages): AnswerRequest {
       );
 
     const counted = usage.begin(caller, planned);
-    const admit = (charge: Charge): Answer => {
+    const admit = (charge: Charge): RequestAnswer => {
       if (charge.kind !== 'charged') {
         if (needsPermit) permits.giveBack(caller.accountId);
         return refusePlanned(charge);
@@ -169,7 +174,7 @@ export function createAnswer(stages: Stages): AnswerRequest {
 }
 
 /** The refusals of requests, each counted. */
-function createRefusals({ charging, permits, usage, onOutcome }: Stages) {
+function createRefusals({ charging, permits, usage, onOutcome }: AnswerStages) {
   /** Refuses a request call by call, as far as the account may have so much in memory. */
   function refuseCaller(
     request: RpcRequest,
@@ -192,7 +197,7 @@ function createRefusals({ charging, permits, usage, onOutcome }: Stages) {
     plan: Plan,
     shape: Malformed,
     to: BodyRead,
-  ): Answer {
+  ): RequestAnswer {
     usage.refused(caller);
     const charge = charging.charge(caller, plan, { calls: 1, credits: 0 });
     const refused = (charged: Charge) =>

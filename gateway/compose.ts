@@ -37,7 +37,7 @@ import type { SlownessChange } from './upstream/latency.ts';
 import { createPool, createRetryBudget, createRouter, type Pool } from './upstream/selection.ts';
 import { createUsage } from './usage/usage.ts';
 
-type Deps = Readonly<{
+type GatewayDeps = Readonly<{
   /** This process in the ledger: no two processes on one data directory may have the same. */
   node: string;
   /** Its way of sharing accounts with others; `undefined`: it is alone. */
@@ -77,7 +77,7 @@ const RECENT_TURNS = (TURN_SECONDS * 1_000) / TEND_MS;
 
 const USAGE_LOST = 'usage was not counted, for the ledger takes no writes';
 
-export function createGateway(deps: Deps) {
+export function createGateway(deps: GatewayDeps) {
   const { node, sharing, hosts, supervisor, config, accounts, ledger, clock, log } = deps;
   const { probeMs, bodyBytesMax, cacheBytes } = config.gateway;
   const dueMs = dueMsBy(config.gateway.deadlinesMs);
@@ -219,7 +219,7 @@ const SLOWNESS: Readonly<Record<SlownessChange, string>> = {
   excused: 'a backend is not slow: its calls take as long elsewhere',
 };
 
-function poolOf(backends: readonly Backend[], metrics: Metrics, { config, clock, log }: Deps) {
+function poolOf(backends: readonly Backend[], metrics: Metrics, { config, clock, log }: GatewayDeps) {
   return createPool({
     backends,
     clock,
@@ -241,7 +241,7 @@ function poolOf(backends: readonly Backend[], metrics: Metrics, { config, clock,
 }
 
 /** Parts that all calls to backends share. */
-function sendingFrom({ fillRandom, random }: Deps) {
+function sendingFrom({ fillRandom, random }: GatewayDeps) {
   return { nextId: createSendIds(fillRandom), budget: createRetryBudget(), random };
 }
 

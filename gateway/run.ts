@@ -115,7 +115,7 @@ async function runGateway(
 const ORPHAN_DRAIN_MS = 4_000;
 const ORPHAN_LEAVE_MS = 250;
 
-type Parts = Readonly<{
+type RunParts = Readonly<{
   gateway: Gateway;
   accounts: Store;
   announce(): void;
@@ -126,7 +126,7 @@ type Parts = Readonly<{
 async function serve(
   loaded: LoadedConfig,
   { link, env, supervised }: Run,
-  { gateway, accounts, announce, log }: Parts,
+  { gateway, accounts, announce, log }: RunParts,
   stop: AbortSignal,
 ): Promise<readonly string[]> {
   const clock = systemClock;

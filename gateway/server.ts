@@ -18,7 +18,7 @@ import { NULL_ID, rpcError } from './request/envelope.ts';
 import { JSON_TYPE } from './respond/refusal.ts';
 import { type Health, HOST_DRAINING } from './health.ts';
 
-type Stages = Readonly<{ answer: AnswerRequest; health: Health }>;
+type ServerStages = Readonly<{ answer: AnswerRequest; health: Health }>;
 
 const UNREAD = { parse: 'none' } as const;
 
@@ -27,7 +27,7 @@ const UNREAD = { parse: 'none' } as const;
  * refuses other methods than POST. HEAD is named beside GET: the one that Elysia makes sets fields on a `Response`. Nothing is
  * precompiled: a route that is loses the fields that hooks behind it set.
  */
-export function createApp({ answer, health }: Stages, adapter: ElysiaAdapter) {
+export function createApp({ answer, health }: ServerStages, adapter: ElysiaAdapter) {
   // By its text Elysia sees that it is to be awaited, so that errors come to `onError`.
   const rpc = ({ request }: { request: Request }) => answer(rpcRequestOf(request));
   const ready = () => {
@@ -80,7 +80,7 @@ const INTERNAL_ERROR = new RpcResponse({
 });
 
 /** Opens the app on its address, or says in one sentence why it cannot. */
-export function listen(config: GatewayConfig, { answer, health }: Stages, options: ListenerOptions) {
+export function listen(config: GatewayConfig, { answer, health }: ServerStages, options: ListenerOptions) {
   const unreadable = unreadableTls(config.tls);
   if (unreadable !== undefined) return { kind: 'refused', sentence: unreadable } as const;
   const listener = new SocketListener(config, options);

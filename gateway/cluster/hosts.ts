@@ -142,9 +142,9 @@ function usesBy(now: () => Pick<KeyUses, 'note'>, write: KeyUses['write']): KeyU
   return { note: (key, nowMs) => now().note(key, nowMs), write };
 }
 
-type Parts = Readonly<{ accounts: Store; served: Served; published: Published; clock: Clock; log: Log }>;
+type HostsParts = Readonly<{ accounts: Store; served: Served; published: Published; clock: Clock; log: Log }>;
 
-export function createSharedAccounts({ accounts, served, published, clock, log }: Parts) {
+export function createSharedAccounts({ accounts, served, published, clock, log }: HostsParts) {
   const local = createKeySource(accounts);
   const [localUses, remoteUses] = [createKeyUses(accounts, clock), createWaitingUses()];
   const follow = createFollow(served, published, accounts);

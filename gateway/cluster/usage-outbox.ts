@@ -25,7 +25,7 @@ export const OUTBOX_MIGRATIONS: Migrations = {
 export const KEPT_HERE = '';
 
 /** A cell as it is to be sent, with what its node has spent of the account at the same instant. */
-export type Unsent = CellKey &
+export type UnsentUsage = CellKey &
   Readonly<{
     version: number;
     /** In their order, after commas; null: there is no such cell, only what was spent. */
@@ -62,14 +62,14 @@ export function noteUnsent(ledger: Store): void {
 type Pruned = Readonly<{ account_id: number; node: string; charged: number; returned: number }>;
 
 export function createOutbox(ledger: Store) {
-  const some = ledger.prepare<Unsent, [number]>(`
+  const some = ledger.prepare<UnsentUsage, [number]>(`
     SELECT n.account_id AS accountId, n.hour, n.key_id AS keyId, n.method, n.node, n.version,
       ${COUNTERS} AS counters, coalesce(s.charged, 0) || ',' || coalesce(s.refunded, 0) AS spent
     FROM (SELECT * FROM unsent ORDER BY ${PLACE} LIMIT ?) AS n
     LEFT JOIN usage_hours AS u USING (${PLACE}) LEFT JOIN spent AS s USING (account_id, node)`);
   const drop = ledger.prepare<null, [number, number, string, string, string, number]>(`
     DELETE FROM unsent WHERE account_id = ? AND hour = ? AND key_id = ? AND method = ? AND node = ? AND version = ?`);
-  const sent = ledger.transaction((rows: readonly Unsent[]) => {
+  const sent = ledger.transaction((rows: readonly UnsentUsage[]) => {
     for (const { accountId, hour, keyId, method, node, version } of rows)
       drop.run(accountId, hour, keyId, method, node, version);
   });
@@ -97,9 +97,9 @@ export function createOutbox(ledger: Store) {
 
   return {
     /** What waits, an account's together; one instant of the ledger. */
-    some: (most: number): readonly Unsent[] => some.all(most),
+    some: (most: number): readonly UnsentUsage[] => some.all(most),
     /** Forgets what was sent, unless it was written again meanwhile. */
-    sent: (rows: readonly Unsent[]) => sent.immediate(rows),
+    sent: (rows: readonly UnsentUsage[]) => sent.immediate(rows),
     /** The life of Redis in which all before was sent, or KEPT_HERE. */
     life: () => lifeOf.get()?.life ?? null,
     /** Without KEPT_HERE writes of all processes are noted from now on; what was written before comes from its hours, by `again`. */

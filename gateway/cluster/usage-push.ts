@@ -16,7 +16,7 @@ import {
   type RedisScript,
   type ScriptedClient,
 } from '../../shared/redis/link.ts';
-import { KEPT_HERE, type Outbox, type Unsent } from './usage-outbox.ts';
+import { KEPT_HERE, type Outbox, type UnsentUsage } from './usage-outbox.ts';
 
 /** Of each its counters, and at the end the life in ms. The larger number counts: what comes twice changes nothing. */
 const PUT_CELLS: RedisScript = {
@@ -62,7 +62,7 @@ export type DeploysAt = 'here' | 'elsewhere' | 'unknown';
 /** Sends what this host's processes counted to deploys on another host. */
 export type Push = NonNullable<ReturnType<typeof openPush>>;
 
-type Deps = Readonly<{
+type UsagePushDeps = Readonly<{
   outbox: Outbox;
   url: string;
   clock: Clock;
@@ -86,7 +86,7 @@ const KEPT_HOURS = 90 * 24;
 const NO_LIFE = 'left';
 
 /** Connects to Redis, whether it is there or not; `undefined` when `url` is no address of one. */
-export function openPush({ outbox, url, clock, random, makeId, deploysAt, onWarning }: Deps) {
+export function openPush({ outbox, url, clock, random, makeId, deploysAt, onWarning }: UsagePushDeps) {
   let strangersServed = 0;
   let tidied = 0;
   const link = openRedisLink({
@@ -195,14 +195,14 @@ export function openPush({ outbox, url, clock, random, makeId, deploysAt, onWarn
 }
 
 /** The words of a command about some groups, each of one account and hour. */
-function wordsOfAll(groups: readonly (readonly Unsent[])[]): (string | number)[] {
+function wordsOfAll(groups: readonly (readonly UnsentUsage[])[]): (string | number)[] {
   const keys = groups.flatMap(([cell]) =>
     cell === undefined ? [] : [spentKey(cell.accountId), cellsKey(cell.accountId, cell.hour)],
   );
   return [keys.length, ...keys, ...groups.flatMap(wordsOf), SHARED_USAGE_LIFE_MS];
 }
 
-function wordsOf(group: readonly Unsent[]): (string | number)[] {
+function wordsOf(group: readonly UnsentUsage[]): (string | number)[] {
   const spent = [...new Map(group.map((cell) => [cell.node, cell.spent]))].flat();
   const cells = group.flatMap((cell) => (cell.counters === null ? [] : [cellField(cell), cell.counters]));
   return [spent.length / 2, cells.length / 2, ...spent, ...cells];

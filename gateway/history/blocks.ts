@@ -1,6 +1,6 @@
 import { CLOSE_ARRAY, COMMA, isNull, laterTurn } from '../json/scan.ts';
 import type { Backend } from '../upstream/backend.ts';
-import type { Reply } from '../upstream/failover.ts';
+import type { CallReply } from '../upstream/failover.ts';
 import { arrayOf, elementsOf, joined, memberOf, membersOf, numberIn } from '../json/slices.ts';
 import {
   type BlockRange,
@@ -20,7 +20,7 @@ const SLOTS_MAX = 500_000;
 type ListParams = Readonly<{ start: number; end: number; limit: number; config: Uint8Array | undefined }>;
 
 /** `getBlocks` and `getBlocksWithLimit` across tiers; slots that no backend has are -32019, never passed over. */
-export async function answerBlocks(request: HistoryRequest): Promise<Reply> {
+export async function answerBlocks(request: HistoryRequest): Promise<CallReply> {
   const list = listParams(request);
   if (list === undefined) return request.sendUnparsed();
   const ranges = await request.rangesBetween(list.start, list.end);
@@ -30,7 +30,7 @@ export async function answerBlocks(request: HistoryRequest): Promise<Reply> {
 }
 
 /** The live nodes' own answer; when they fail, the list of the archives that have all of it. */
-async function liveList(request: HistoryRequest, live: BlockRange, list: ListParams): Promise<Reply> {
+async function liveList(request: HistoryRequest, live: BlockRange, list: ListParams): Promise<CallReply> {
   const { start, end, limit } = list;
   const ends = end === Infinity ? [start] : [start, end];
   const archives = request.tiers.archive.filter((backend) => {
@@ -141,7 +141,7 @@ async function slotsIn(answer: Uint8Array): Promise<Slots | undefined> {
   return commas === 0 ? { inside, count: 0, last: -1 } : undefined;
 }
 
-function listReply(request: HistoryRequest, lists: readonly Slots[]): Reply {
+function listReply(request: HistoryRequest, lists: readonly Slots[]): CallReply {
   const filled = lists.filter(({ count }) => count > 0).map(({ inside }) => inside);
   return request.reply(arrayOf(filled));
 }

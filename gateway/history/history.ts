@@ -1,14 +1,14 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Method } from '../../shared/config/methods.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
-import type { Reply } from '../upstream/failover.ts';
+import type { CallReply } from '../upstream/failover.ts';
 import type { Forward } from '../upstream/forward.ts';
 import { answerBlocks } from './blocks.ts';
 import { answerSignatures } from './signatures.ts';
 import { HistoryRequest } from './tiers.ts';
 import { answerBlock, answerTransaction } from './transaction.ts';
 
-type Rule = (request: HistoryRequest, clock: Clock) => Promise<Reply>;
+type Rule = (request: HistoryRequest, clock: Clock) => Promise<CallReply>;
 
 const RULES: Partial<Record<Method['answering'], Rule>> = {
   block: answerBlock,

@@ -1,6 +1,6 @@
 import { PROFILES } from '../../shared/config/profiles.ts';
 import type { Backend } from '../upstream/backend.ts';
-import type { Reply } from '../upstream/failover.ts';
+import type { CallReply } from '../upstream/failover.ts';
 import { arrayOf, elementsOf, joined, memberOf, membersOf, numberIn, withConfig } from '../json/slices.ts';
 import { isNull, textIn, laterTurn } from '../json/scan.ts';
 import {
@@ -17,14 +17,14 @@ import {
 } from './tiers.ts';
 
 /** One row of a page: its own bytes, and what pages are joined by. */
-type Row = Readonly<{ bytes: Uint8Array; signature: string; slot: number }>;
+type SignatureRow = Readonly<{ bytes: Uint8Array; signature: string; slot: number }>;
 
 /** Rows of slots below `slot` only, which a newer range has down to this cursor or, without one, to this slot. */
 type Below = Readonly<{ signature: string | undefined; slot: number }>;
 
 /** The rows of a page that the live nodes have; the archives may have older ones. */
 type LiveRows = Readonly<{
-  rows?: readonly Row[];
+  rows?: readonly SignatureRow[];
   /** Where the rows of the archives begin; absent: at the caller's own `before`, or at the newest one. */
   below?: Below | undefined;
   /** The live nodes, which have everything newer; absent: they have nothing of the page. */
@@ -32,7 +32,7 @@ type LiveRows = Readonly<{
   /** The live nodes did not answer, so they may have other rows. */
   isUnsure?: boolean;
   /** Their error about a cursor that may be older than what they have. */
-  refusal?: Reply | undefined;
+  refusal?: CallReply | undefined;
 }>;
 
 /** `needed`: the newest slot that the archive must have; `undefined`: its rows begin at a cursor of the caller's. */
@@ -42,12 +42,18 @@ type Wanted = Readonly<{ below: Below | undefined; limit: number; needed: number
  * All rows of an archive down to the slot `end`: 0 when no archive has older ones, infinite while its first slot is not
  * known. `isMet`: they end at `until`.
  */
-type Rows = Readonly<{ kind: 'rows'; rows: readonly Row[]; archive: Source; end: number; isMet?: boolean }>;
+type Rows = Readonly<{
+  kind: 'rows';
+  rows: readonly SignatureRow[];
+  archive: Source;
+  end: number;
+  isMet?: boolean;
+}>;
 
 type Section =
   | Rows
   /** It does not know a cursor of the caller's. */
-  | Readonly<{ kind: 'unknown-cursor'; reply: Reply }>
+  | Readonly<{ kind: 'unknown-cursor'; reply: CallReply }>
   /** It could not answer within a bound of pages, or is not known to have the slot that is needed. */
   | Readonly<{ kind: 'failed' | 'unproven' }>;
 
@@ -92,7 +98,7 @@ function pageParamsOf(params: Uint8Array | undefined) {
 type PageParams = Readonly<NonNullable<ReturnType<typeof pageParamsOf>>>;
 
 /** `getSignaturesForAddress`: one page across the tiers; it ends before its limit only where the history does. */
-export async function answerSignatures(request: HistoryRequest): Promise<Reply> {
+export async function answerSignatures(request: HistoryRequest): Promise<CallReply> {
   const page = pageParamsOf(request.call.params);
   if (page === undefined) return request.sendUnparsed();
   const join = (liveRows: LiveRows) => joinArchives(request, page, liveRows);
@@ -132,7 +138,7 @@ export async function answerSignatures(request: HistoryRequest): Promise<Reply> 
     : again.reply;
 
   /** The archives continue below the oldest row, or `before`, with everything below the live nodes' first slot. */
-  async function continueBelow(newer: readonly Row[], start?: Below): Promise<Reply> {
+  async function continueBelow(newer: readonly SignatureRow[], start?: Below): Promise<CallReply> {
     const below = newer.at(-1) ?? start;
     const lowest = Math.min(first, below?.slot ?? Infinity);
     // Without a row and without the nodes' first slot it is not known which slots the page covers.
@@ -169,7 +175,7 @@ async function joinArchives(
   request: HistoryRequest,
   page: PageParams,
   { isUnsure = false, refusal, ...live }: LiveRows,
-): Promise<Reply> {
+): Promise<CallReply> {
   const { address, before, until, limit, commitment } = page;
   let archives = distinctArchives(request.tiers);
   // Without a live node the archive with the newest slot begins; one whose last slot is not known may be that one.
@@ -285,7 +291,7 @@ async function joinArchives(
     const { profile, backends, first = Infinity, last } = archive;
     const { pages } = PROFILES[profile];
     const { live } = request.tiers;
-    const rows: Row[] = [];
+    const rows: SignatureRow[] = [];
     let below = given;
     // Where the next page begins: below a slot, below a row, or at the archive's newest row.
     let beforeSlot = pages.beforeSlot ? below?.slot : undefined;
@@ -356,7 +362,7 @@ async function joinArchives(
   }
 }
 
-function pageOf(request: HistoryRequest, rows: readonly Row[]): Reply {
+function pageOf(request: HistoryRequest, rows: readonly SignatureRow[]): CallReply {
   return request.reply(arrayOf(rows.map(({ bytes }) => bytes)));
 }
 
@@ -370,8 +376,8 @@ async function readPage(request: HistoryRequest, backends: readonly Backend[], c
 /** Rows that are read in one turn of the loop: 2 ms for the longest. */
 const SLICE_ROWS = 100;
 
-async function rowsIn(list: Uint8Array | undefined): Promise<readonly Row[] | undefined> {
-  const rows: Row[] = [];
+async function rowsIn(list: Uint8Array | undefined): Promise<readonly SignatureRow[] | undefined> {
+  const rows: SignatureRow[] = [];
   const elements = elementsOf(list);
   for (const bytes of elements ?? []) {
     if (rows.length % SLICE_ROWS === SLICE_ROWS - 1) await laterTurn();

@@ -3,7 +3,7 @@ import { type ProfileName, PROFILES } from '../../shared/config/profiles.ts';
 import { METHODS } from '../../shared/config/methods.ts';
 import { type Call, methodMember, rpcError, rpcResult } from '../request/envelope.ts';
 import { type Backend, isLiveNode } from '../upstream/backend.ts';
-import type { Reply } from '../upstream/failover.ts';
+import type { CallReply } from '../upstream/failover.ts';
 import {
   type CallContext,
   type Forward,
@@ -38,7 +38,7 @@ const LACKING = new Set([
 ]);
 
 /** Classifies a tier's reply. A stream is never a null, because nulls are short. */
-export function classify(reply: Reply): ReplyClass {
+export function classify(reply: CallReply): ReplyClass {
   if (reply.kind === 'stream') return { kind: 'found' };
   if (reply.kind === 'caller-left') return { kind: 'refused' };
   if (reply.kind !== 'whole') return { kind: 'unreachable' };
@@ -50,7 +50,7 @@ export function classify(reply: Reply): ReplyClass {
 }
 
 /** Whether the reply is the answer, whatever the other tier has. */
-export function isFinal(reply: Reply): boolean {
+export function isFinal(reply: CallReply): boolean {
   const { kind } = classify(reply);
   return kind === 'found' || kind === 'refused';
 }
@@ -202,7 +202,7 @@ export class HistoryRequest {
   }
 
   /** Gives the answer of a rule; `onSettled` is called once, when it is there and no backend works on the call any more. */
-  async settle(answer: Promise<Reply>): Promise<Reply> {
+  async settle(answer: Promise<CallReply>): Promise<CallReply> {
     try {
       const reply = await answer;
       // A stream ends by itself when its caller leaves.
@@ -219,7 +219,7 @@ export class HistoryRequest {
   }
 
   /** Sends the call to the best of some backends. Never rejects. */
-  async send(backends: readonly Backend[], changes: Changes = {}): Promise<Reply> {
+  async send(backends: readonly Backend[], changes: Changes = {}): Promise<CallReply> {
     const { method = this.method, params = this.call.params, signal = this.signal } = changes;
     const { localOnly = false, hasNext = false } = changes;
     this.#open++;
@@ -239,13 +239,16 @@ export class HistoryRequest {
   }
 
   /** Sends parameters that are not understood to live nodes, whose errors are Agave's; archives accept some of them. */
-  sendUnparsed(): Promise<Reply> {
+  sendUnparsed(): Promise<CallReply> {
     const { live, archive } = this.tiers;
     return this.send(live.length > 0 ? live : archive);
   }
 
   /** Sends the call, and reads the answer to its end, uncompressed and in time. One that is cut or above 8 MiB is `no-backend`. */
-  async read(backends: readonly Backend[], changes: Changes): Promise<Exclude<Reply, { kind: 'stream' }>> {
+  async read(
+    backends: readonly Backend[],
+    changes: Changes,
+  ): Promise<Exclude<CallReply, { kind: 'stream' }>> {
     return readReply(await this.send(backends, changes), READ_BYTES_MAX, this.#clock);
   }
 
@@ -254,12 +257,12 @@ export class HistoryRequest {
     return reply.kind === 'whole' ? memberOf(reply.bytes, 'result') : undefined;
   }
 
-  reply(result: Uint8Array): Reply {
+  reply(result: Uint8Array): CallReply {
     return rpcResult(result, this.call.id);
   }
 
   /** The answer when a part of history is missing; Agave's code and text (`custom_error.rs`). */
-  unavailable(): Reply {
+  unavailable(): CallReply {
     return rpcError(-32019, 'Failed to query long-term storage; please try again', this.call.id);
   }
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Backend } from '../upstream/backend.ts';
-import type { Reply } from '../upstream/failover.ts';
+import type { CallReply } from '../upstream/failover.ts';
 import { elementsOf, numberIn, withConfig } from '../json/slices.ts';
 import {
   type Changes,
@@ -18,7 +18,7 @@ import {
 const HEAD_START_MS = 150;
 
 /** `getTransaction`: live nodes, then archives too. The first real answer wins; a quick null never wins over real data. */
-export async function answerTransaction(request: HistoryRequest, clock: Clock): Promise<Reply> {
+export async function answerTransaction(request: HistoryRequest, clock: Clock): Promise<CallReply> {
   const { call, tiers } = request;
   const live = start(request, [tiers.live], { localOnly: true });
   const late = new AbortController();
@@ -46,8 +46,8 @@ function start(request: HistoryRequest, groups: readonly (readonly Backend[])[],
   const signal = AbortSignal.any([request.signal, own.signal]);
   return { reply: firstFinal(), cancel: () => own.abort() };
 
-  async function firstFinal(): Promise<Reply> {
-    let kept: Reply | undefined;
+  async function firstFinal(): Promise<CallReply> {
+    let kept: CallReply | undefined;
     for (const [i, backends] of groups.entries()) {
       const hasNext = i < groups.length - 1;
       const reply = await request.send(backends, { ...changes, signal, hasNext });
@@ -59,7 +59,7 @@ function start(request: HistoryRequest, groups: readonly (readonly Backend[])[],
 }
 
 /** `getBlock` and `getBlockTime`: the tier that should have the slot first, then the other one. */
-export async function answerBlock(request: HistoryRequest): Promise<Reply> {
+export async function answerBlock(request: HistoryRequest): Promise<CallReply> {
   const { call, tiers, method } = request;
   const slot = numberIn(elementsOf(call.params)?.[0]);
   if (slot === undefined) return request.sendUnparsed();
@@ -111,7 +111,12 @@ const COULD_NOT_LOOK = new Set([-32000, -32005, -32019, -32603]);
  */
 export type Missing = Readonly<Record<'isTime' | 'isNew' | 'isBelow' | 'mayBeArchived', boolean>>;
 
-function replyOfNeither(request: HistoryRequest, live: Reply, archive: Reply, missing: Missing): Reply {
+function replyOfNeither(
+  request: HistoryRequest,
+  live: CallReply,
+  archive: CallReply,
+  missing: Missing,
+): CallReply {
   const choice = moreCertain(classify(live), classify(archive), missing);
   return { live, archive, unavailable: request.unavailable() }[choice];
 }

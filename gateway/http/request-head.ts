@@ -105,7 +105,7 @@ type RequestLine = Readonly<{ method: string; target: string; isHttp11: boolean;
 /** A refused head gets a status alone: who speaks another protocol would not understand more. */
 export type BadHead = Readonly<{ kind: 'bad'; status: 400 | 431 | 501 | 505 }>;
 
-type HeadRead =
+type RequestHeadRead =
   Readonly<{ kind: 'head'; head: RequestHead; end: number }> | Readonly<{ kind: 'more' }> | BadHead;
 
 /** Longer heads, and those of more lines, are refused. */
@@ -126,7 +126,7 @@ const EXPECTATION = /^100-continue$/i;
  * Reads the head that begins with the bytes; `end`: the index behind it. What two readers could understand in two ways is
  * refused: a space before a colon, a folded line, half a line end, two lengths (RFC 9112 2.2, 3, 5, 6.3).
  */
-export function readRequestHead(bytes: Buffer): HeadRead {
+export function readRequestHead(bytes: Buffer): RequestHeadRead {
   // One line end before a request is passed over (RFC 9112 2.2).
   const from = bytes[0] === CR && bytes[1] === LF ? 2 : 0;
   const at = bytes.indexOf(END_OF_HEAD, from);

@@ -23,7 +23,7 @@ export type ResponseHead = Readonly<{
   reusable: boolean;
 }>;
 
-type HeadRead =
+type ResponseHeadRead =
   | { readonly kind: 'head'; readonly head: ResponseHead; readonly end: number }
   /** The head under way begins at `from`: the interim ones before it are done with. */
   | { readonly kind: 'more'; readonly from: number }
@@ -36,7 +36,7 @@ export const HEAD_BYTES_MAX = 32_768;
 const SWITCHING_PROTOCOLS = 101;
 
 /** Reads a head; interim (1xx) ones are passed over, `passedBytes` of them before. `end`: the body's first byte. */
-export function readHead(bytes: Buffer, passedBytes = 0): HeadRead {
+export function readHead(bytes: Buffer, passedBytes = 0): ResponseHeadRead {
   let from = 0;
   for (;;) {
     const at = bytes.indexOf(END_OF_HEAD, from);
@@ -63,7 +63,7 @@ const [CR, LF, SPACE, COLON] = [0x0d, 0x0a, 0x20, 0x3a];
  * Reads the head whose empty line begins at `at`, byte by byte: patterns cost each small call 1 µs more. No space before
  * a colon, no folded line, no lone CR or LF: two readers could differ about them (RFC 9110 5.5, RFC 9112 2.2, 5.1, 5.2).
  */
-function parsed(bytes: Buffer, from: number, at: number): Exclude<HeadRead, { kind: 'more' }> {
+function parsed(bytes: Buffer, from: number, at: number): Exclude<ResponseHeadRead, { kind: 'more' }> {
   const minor = digitsIn(bytes, from + 7, 1);
   const status = digitsIn(bytes, from + 9, 3);
   const isVersion = isAt(bytes, from, HTTP_1) && (minor === 0 || minor === 1) && bytes[from + 8] === SPACE;
@@ -120,7 +120,7 @@ function framingOf(status: number, isHttp11: boolean, coding?: string, length?: 
   return Number.isNaN(length) ? undefined : length;
 }
 
-function bad(reason: string): Extract<HeadRead, { kind: 'bad' }> {
+function bad(reason: string): Extract<ResponseHeadRead, { kind: 'bad' }> {
   return { kind: 'bad', reason };
 }
 

@@ -1,7 +1,7 @@
 import { BACKSLASH, COLON, QUOTE } from './scan.ts';
 
 /** The kind of the last byte in its place. */
-type State = (typeof STATES)[number];
+type StructureState = (typeof STATES)[number];
 
 /**
  * ```
@@ -27,7 +27,7 @@ const STATES = [
 ] as const;
 
 /** A state as it stands in a step: above the byte that comes next. */
-const of = (state: State) => STATES.indexOf(state) << 8;
+const of = (state: StructureState) => STATES.indexOf(state) << 8;
 const [BEFORE, WITHIN, STRING, AFTER, BROKEN] = [
   of('before'),
   of('within'),
@@ -50,7 +50,7 @@ STATES.forEach((state) => {
   for (let byte = 0; byte < 256; byte++) STEPS[of(state) | byte] = stepOf(state, byte);
 });
 
-function stepOf(state: State, byte: number): number {
+function stepOf(state: StructureState, byte: number): number {
   const char = String.fromCharCode(byte);
   const isSpace = ' \t\r\n'.includes(char);
   switch (state) {

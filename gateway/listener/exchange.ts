@@ -4,7 +4,7 @@ import { Sending } from '../http/outgoing.ts';
 import type { RequestHead } from '../http/request-head.ts';
 import type { BodyBudget, Holder, Share } from './body-budget.ts';
 import { CallerRequest } from './caller-request.ts';
-import type { Body, BodyRefusal } from './rpc.ts';
+import type { ResponseBody, BodyRefusal } from './rpc.ts';
 
 /** What is kept of a body that nobody has asked for yet, and of requests behind the one under way. */
 export const WAITING_BYTES_MAX = 65_536;
@@ -14,7 +14,7 @@ export const READ_OUT_BYTES_MAX = 16_777_216;
 export const UNCOUNTED_BYTES_MAX = 16_384;
 /** Of a body that drips, smaller pieces are put together: each costs more than its bytes. */
 const PIECE_BYTES_MIN = 4_096;
-const CALLER_LEFT: Body = { kind: 'caller-left' };
+const CALLER_LEFT: ResponseBody = { kind: 'caller-left' };
 
 /** What an exchange asks of its connection. */
 type Connection = Readonly<{
@@ -50,11 +50,11 @@ export class Exchange extends CallerRequest {
   isCounted = false;
   readonly #budget: BodyBudget;
   #share: Share | undefined;
-  #settle: ((body: Body) => void) | undefined;
+  #settle: ((body: ResponseBody) => void) | undefined;
   #abort: AbortController | undefined;
   #hasLeft = false;
   /** Why the body is read no more, but for its end. */
-  #refused: Body | undefined;
+  #refused: ResponseBody | undefined;
   /** `undefined` while the answer has not been written. */
   answeredMs: number | undefined;
   readonly sending = new Sending();
@@ -123,7 +123,7 @@ export class Exchange extends CallerRequest {
     return this.#refused !== undefined && this.bodyBytes > READ_OUT_BYTES_MAX;
   }
 
-  readBody(bytesMax: number, holder?: number): Body | Promise<Body> {
+  readBody(bytesMax: number, holder?: number): ResponseBody | Promise<ResponseBody> {
     this.#bytesMax = bytesMax;
     this.count(holder ?? 'keyless');
     if (this.#refused !== undefined) return this.#refused;
@@ -135,7 +135,7 @@ export class Exchange extends CallerRequest {
     const isExpected = this.bodyBytes === 0 && expectsContinue;
     // Who has no valid key and waits for a 100 has sent nothing, and need not.
     if (isExpected && holder === undefined) return this.#refuse('body-too-large');
-    const { promise, resolve } = Promise.withResolvers<Body>();
+    const { promise, resolve } = Promise.withResolvers<ResponseBody>();
     this.#settle = resolve;
     this.#connection.readOn(isExpected);
     return promise;
@@ -187,7 +187,7 @@ export class Exchange extends CallerRequest {
     if (this.isCounted) this.count(this.holder);
   }
 
-  #whole(): Body {
+  #whole(): ResponseBody {
     if (this.#bytesMax !== undefined && this.bodyBytes > this.#bytesMax)
       return this.#refuse('body-too-large');
     const [first = EMPTY] = this.#pieces;
@@ -195,13 +195,13 @@ export class Exchange extends CallerRequest {
     return { kind: 'body', bytes: this.#pieces[0] ?? first };
   }
 
-  #refuse(kind: BodyRefusal['kind']): Body {
+  #refuse(kind: BodyRefusal['kind']): ResponseBody {
     this.#refused = { kind };
     this.release();
     return this.#refused;
   }
 
-  #give(body: Body): void {
+  #give(body: ResponseBody): void {
     const asked = this.#settle;
     this.#settle = undefined;
     asked?.(body);

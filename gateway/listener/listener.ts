@@ -31,7 +31,7 @@ export type ListenerOptions = Readonly<{
   beat?: (() => void) | undefined;
 }>;
 
-type State = 'new' | 'open' | 'draining' | 'stopped';
+type ListenerState = 'new' | 'open' | 'draining' | 'stopped';
 
 /**
  * A listener for the connections of callers, which is opened once (docs/decisions/listener.md).
@@ -45,7 +45,7 @@ export class SocketListener {
   readonly #config: GatewayConfig;
   readonly #clock: Clock;
   readonly #options: ListenerOptions;
-  #state: State = 'new';
+  #state: ListenerState = 'new';
   #address: Listen;
   #socket: Bun.TCPSocketListener<CallerConnection> | undefined;
   #requestAtMs = 0;

@@ -74,13 +74,13 @@ export function neighbourhoodOf(address: string): string {
 /** The address has had too many failed keys; it may try another one in `waitMs`. */
 export type Barred = { readonly kind: 'too-many-failed-keys'; readonly waitMs: number };
 
-type Found = Identity | Barred;
+type FoundKey = Identity | Barred;
 
 /** A request's connection; its address is `undefined` when that is closed. */
 type Connected = Readonly<{ address: string | undefined }>;
 
 /** Decides who a request's key belongs to. Never throws. */
-export type IdentifyCaller = (carried: Carried, from: Connected) => Found | Promise<Found>;
+export type IdentifyCaller = (carried: Carried, from: Connected) => FoundKey | Promise<FoundKey>;
 
 /**
  * Identifies as `identify`, and bars addresses, which only the connection shows, that try many keys: from those, only good
@@ -95,7 +95,7 @@ export function createAuth(
     return recall(carried) ?? lookedUp(carried, from.address);
   };
 
-  async function lookedUp(carried: Carried, address?: string): Promise<Found> {
+  async function lookedUp(carried: Carried, address?: string): Promise<FoundKey> {
     if (address === undefined) return identify(carried);
     const waitMs = failed.waitMs(address);
     const barred = waitMs === undefined ? undefined : ({ kind: 'too-many-failed-keys', waitMs } as const);

@@ -245,13 +245,13 @@ export function readEnvelope(
 }
 
 function atOnce(body: Buffer, elementsMax: number): BodyRead {
-  return (isUtf8(body) ? new Reading(body, elementsMax).go(Infinity) : undefined) ?? PARSE_ERROR;
+  return (isUtf8(body) ? new EnvelopeReading(body, elementsMax).go(Infinity) : undefined) ?? PARSE_ERROR;
 }
 
 async function inSlices(body: Buffer, elementsMax: number, sliceBytes: number): Promise<BodyRead> {
   await laterTurn();
   if (!isUtf8(body)) return PARSE_ERROR;
-  const reading = new Reading(body, elementsMax);
+  const reading = new EnvelopeReading(body, elementsMax);
   for (;;) {
     const read = reading.go(sliceBytes);
     if (read !== undefined) return read;
@@ -260,7 +260,7 @@ async function inSlices(body: Buffer, elementsMax: number, sliceBytes: number): 
 }
 
 /** A body that is being read. */
-class Reading implements Seer {
+class EnvelopeReading implements Seer {
   readonly #body: Buffer;
   readonly #elementsMax: number;
   /** The depth around an element: 1 in a batch. */

@@ -15,7 +15,7 @@ export type OnWait = () => () => void;
 export type Evict = () => boolean;
 
 /** A call of a batch. */
-export type Start = Readonly<{
+export type BatchedCall = Readonly<{
   /** A light read: many of them are one exchange with a backend. */
   isLight: boolean;
   /** Begins its answer, once more when it was evicted. Never rejects. */
@@ -34,7 +34,7 @@ export const HELD_BYTES_MAX = 524_288;
  * the batch waits for either, the streams behind it are evicted, the last first, and sent again in their turn. So no call
  * waits for an answer that waits for it. A stream out of turn is evicted as well when another account needs its connection.
  */
-function createBatchScheduler(starts: readonly Start[], signal: AbortSignal) {
+function createBatchScheduler(starts: readonly BatchedCall[], signal: AbortSignal) {
   /** Answers under way or there, by index; `undefined` before that, and when they were evicted. */
   const parts: (Promise<Part> | undefined)[] = [];
   /** The index of a call for each permit that it waits for. */
@@ -142,7 +142,7 @@ const [COMMA, CLOSE_ARRAY, SPACE] = [Buffer.from(','), Buffer.from(']'), Buffer.
  * index. `abort` ends every call; it is fired when the stream is cancelled.
  */
 export async function spliceBatch(
-  starts: readonly Start[],
+  starts: readonly BatchedCall[],
   abort: AbortController,
   onCut: (index: number) => void,
   gather: Beat,

@@ -6,7 +6,7 @@ import { type Call, type Element, type OwnAnswer, rpcError } from '../request/en
 import type { RpcRequest } from '../listener/rpc.ts';
 import type { Direct } from '../upstream/direct.ts';
 import type { FanOut } from '../upstream/fan-out.ts';
-import type { Reply } from '../upstream/failover.ts';
+import type { CallReply } from '../upstream/failover.ts';
 import type { CallContext, Forward } from '../upstream/forward.ts';
 import type { ForwardRoute, RouteOf } from '../upstream/selection.ts';
 import { NO_METHOD } from '../usage/usage.ts';
@@ -70,7 +70,7 @@ export function isScan(planned: PlannedCall): boolean {
 type SendContext = CallContext & Readonly<{ request?: Pick<RpcRequest, 'onSent'> }>;
 
 /** Sends a call to a backend, a scan when it has a permit, a transaction to as many as the plan says. Never rejects. */
-export type Send = (planned: ForwardCall, plan: Plan, context: SendContext) => Promise<Reply>;
+export type Send = (planned: ForwardCall, plan: Plan, context: SendContext) => Promise<CallReply>;
 
 export function createSend(
   direct: Direct,

@@ -28,14 +28,14 @@ export type Refusal =
   | { readonly kind: 'no-backend' | 'maybe-sent' };
 
 /** Status, JSON-RPC code, message and header fields of a refusal; `hint` stands in the error's `data`. */
-type Row = readonly [status: number, code: number, message: string, fields?: Fields, hint?: string];
+type RefusalRow = readonly [status: number, code: number, message: string, fields?: Fields, hint?: string];
 
 const MISSING_KEY = 'Missing API key';
 const KEY_HINT =
   'Send the key as the header x-token, as Authorization: Bearer KEY, or as the query parameter api-key';
 
 /** The JSON-RPC code is minus the status where no standard code fits. */
-function rowOf(refusal: Refusal): Row {
+function rowOf(refusal: Refusal): RefusalRow {
   switch (refusal.kind) {
     case 'missing-key':
       return [401, -401, MISSING_KEY, { 'www-authenticate': KEY_CHALLENGE }];

@@ -6,7 +6,7 @@ import { type Charge, type Charging, rateFields } from '../limits/charge.ts';
 import type { Envelope } from '../request/envelope.ts';
 import { corsFields, type Fields, type RpcRequest, RpcResponse } from '../listener/rpc.ts';
 import { bodyOf } from '../upstream/cache.ts';
-import type { Reply } from '../upstream/failover.ts';
+import type { CallReply } from '../upstream/failover.ts';
 import { isUnread, type StreamEnd, watched } from '../http/stream-body.ts';
 import { type ResponseStart, WHOLE_BYTES_MAX } from '../upstream/response-reader.ts';
 import { countedBody, type RequestUsage } from '../usage/usage.ts';
@@ -39,19 +39,19 @@ type Admitted = Readonly<{
 /** Answers an admitted request: one element as it comes, or a batch spliced in order. */
 export type Respond = (admitted: Admitted) => RpcResponse | Promise<RpcResponse>;
 
-type WholeAnswer = Extract<Reply, { kind: 'whole' }>;
-type Unanswered = Exclude<Reply, ResponseStart>;
+type WholeReply = Extract<CallReply, { kind: 'whole' }>;
+type UnansweredReply = Exclude<CallReply, ResponseStart>;
 
-type Outcome = 'answered' | Unanswered['kind'];
+type CallOutcome = 'answered' | UnansweredReply['kind'];
 
-type Parts = Readonly<{
+type RespondParts = Readonly<{
   send: Send;
   charging: Pick<Charging, 'refund' | 'creditsLeft'>;
   permits: Pick<CallPermits, 'ofBatch' | 'giveBack'>;
   /** Called once with the outcome of a call, and again when it was sent again without an answer. */
-  onCall(method: string, outcome: Outcome): void;
+  onCall(method: string, outcome: CallOutcome): void;
   /** Called with the outcome of an admitted request; a batch counts as answered, whatever its calls return. */
-  onOutcome(outcome: Outcome): void;
+  onOutcome(outcome: CallOutcome): void;
   /** Codings of large plain answers; none: they go out as they are. */
   codings: readonly Coding[];
   /** The names by which callers see backends; `undefined`: they do not. */
@@ -60,7 +60,7 @@ type Parts = Readonly<{
   beat: Beat;
 }>;
 
-export function createRespond(parts: Parts): Respond {
+export function createRespond(parts: RespondParts): Respond {
   const { send, charging, permits, onCall, onOutcome, codings, backendNames } = parts;
 
   return function respond(admitted) {
@@ -174,7 +174,11 @@ export function createRespond(parts: Parts): Respond {
   }
 }
 
-function unanswered(reply: Unanswered, admitted: Admitted, charging: Parts['charging']): RpcResponse {
+function unanswered(
+  reply: UnansweredReply,
+  admitted: Admitted,
+  charging: RespondParts['charging'],
+): RpcResponse {
   if (isUnanswered(reply)) refundsOf(charging, admitted)(0, !keepsRate(reply));
   if (reply.kind === 'caller-left') return new RpcResponse({ status: 499, fields: {} });
   const { request, envelope, charge, usage } = admitted;
@@ -184,7 +188,7 @@ function unanswered(reply: Unanswered, admitted: Admitted, charging: Parts['char
 
 /** The answers to the calls of a batch, spliced in their order. */
 function batchBody(
-  { send, permits, onCall, gather, beat }: Parts,
+  { send, permits, onCall, gather, beat }: RespondParts,
   admitted: Admitted,
   refund: Refund,
 ): ReturnType<typeof spliceBatch> {
@@ -216,7 +220,7 @@ function batchBody(
     }
   }
 
-  function wholePart(answer: WholeAnswer, index: number): Part {
+  function wholePart(answer: WholeReply, index: number): Part {
     const { bytes, code } = answer;
     if (code !== undefined) usage.error(index);
     return { kind: 'bytes', bytes, onSent: () => usage.answered(index, bytes.length) };
@@ -252,20 +256,20 @@ function batchBody(
 }
 
 /** Calls `then` when an answer is there whole, or its stream has ended. */
-function whenEnded(reply: Reply, signal: AbortSignal, then: () => void): Reply {
+function whenEnded(reply: CallReply, signal: AbortSignal, then: () => void): CallReply {
   if (reply.kind === 'stream') return { ...reply, body: watched(reply.body, signal, then) };
   then();
   return reply;
 }
 
-const NOT_SENT: Reply = { kind: 'caller-left', unsent: true };
+const NOT_SENT: CallReply = { kind: 'caller-left', unsent: true };
 
 function whileWaiting<T>(permit: Promise<T>, onWait: OnWait): Promise<T> {
   const onGranted = onWait();
   return permit.finally(onGranted);
 }
 
-function refusalOf({ kind }: Unanswered): Refusal {
+function refusalOf({ kind }: UnansweredReply): Refusal {
   if (kind === 'too-large') return { kind: 'body-too-large' };
   return { kind: kind === 'maybe-sent' ? kind : 'no-backend' };
 }
@@ -291,18 +295,18 @@ function refundsOf(
   return Object.assign(refund, { credits: () => total });
 }
 
-function outcomeOf({ kind }: Reply): Outcome {
+function outcomeOf({ kind }: CallReply): CallOutcome {
   return kind === 'whole' || kind === 'stream' ? 'answered' : kind;
 }
 
 /** Whether no backend took the call, so that it is not paid for. */
-function isUnanswered(reply: Reply): boolean {
+function isUnanswered(reply: CallReply): boolean {
   if (reply.kind === 'caller-left') return reply.unsent === true;
   return reply.kind !== 'whole' && reply.kind !== 'stream';
 }
 
 /** Whether a call without an answer keeps its token: a backend replied, or may have acted on it, or its caller left. */
-function keepsRate(reply: Reply): boolean {
+function keepsRate(reply: CallReply): boolean {
   if (reply.kind === 'caller-left' || reply.kind === 'maybe-sent') return true;
   return 'replied' in reply && reply.replied === true;
 }

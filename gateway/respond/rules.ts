@@ -3,7 +3,7 @@ import type { Method } from '../../shared/config/methods.ts';
 import { configOf, elementsOf, joined, memberOf, valuesOf } from '../json/slices.ts';
 import { isNull } from '../json/scan.ts';
 import { type Call, rpcError, rpcResult } from '../request/envelope.ts';
-import type { Reply } from '../upstream/failover.ts';
+import type { CallReply } from '../upstream/failover.ts';
 import { type Forward, readReply, type TimedContext } from '../upstream/forward.ts';
 import type { ForwardRoute, Pool } from '../upstream/selection.ts';
 
@@ -23,7 +23,7 @@ export function withRules(forward: Forward, pool: Pool, clock: Clock): Forward {
     return answer;
   };
 
-  function poolAnswer(answering: Method['answering'], id: Uint8Array): Reply | undefined {
+  function poolAnswer(answering: Method['answering'], id: Uint8Array): CallReply | undefined {
     if (answering === 'health')
       return pool.isHealthy() ? rpcResult('"ok"', id) : rpcError(-32005, 'Node is unhealthy', id);
     if (answering !== 'floor') return undefined;
@@ -31,7 +31,7 @@ export function withRules(forward: Forward, pool: Pool, clock: Clock): Forward {
     return floor === undefined ? undefined : rpcResult(String(floor), id);
   }
 
-  async function forwardStatuses(call: Call, route: ForwardRoute, context: TimedContext): Promise<Reply> {
+  async function forwardStatuses(call: Call, route: ForwardRoute, context: TimedContext): Promise<CallReply> {
     if ((call.params?.length ?? 0) > PARAMS_BYTES_MAX) {
       context.onSettled?.();
       return rpcError(-32602, 'Too many inputs provided; max 256', call.id);

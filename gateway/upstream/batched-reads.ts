@@ -35,7 +35,7 @@ const ANSWER_BYTES_MAX = 262_144;
 /** As deep as the parts of a short answer may nest (`followed-answer.ts`). */
 const DEPTH_MAX = CHECKED_BYTES_MAX;
 
-type Parts = Readonly<{
+type BatchedReadsParts = Readonly<{
   clock: Clock;
   nextId(): Uint8Array;
   /** Where the request is written, over the one before. */
@@ -60,7 +60,7 @@ type Parts = Readonly<{
  *   sent --> failed: in time no answer, or no connection; a status that each would have; the backend was given up
  * ```
  */
-export function createBatchedReads(parts: Parts) {
+export function createBatchedReads(parts: BatchedReadsParts) {
   let open: BatchedReads | undefined;
 
   /** Adds a read of `batch`, to be sent before the event loop goes on, and answered by `dueAtMs`. */
@@ -81,7 +81,7 @@ export function createBatchedReads(parts: Parts) {
 
 class BatchedReads implements ExchangeHandler {
   readonly kind = 'light';
-  readonly #parts: Parts;
+  readonly #parts: BatchedReadsParts;
   readonly #batch: object;
   readonly #backend: Backend;
   readonly #dueAtMs: number;
@@ -90,7 +90,7 @@ class BatchedReads implements ExchangeHandler {
   #bytes = 1;
   #isSent = false;
 
-  constructor(parts: Parts, batch: object, backend: Backend, dueAtMs: number) {
+  constructor(parts: BatchedReadsParts, batch: object, backend: Backend, dueAtMs: number) {
     this.#parts = parts;
     this.#batch = batch;
     this.#backend = backend;
@@ -202,7 +202,7 @@ function whileShort(pieces: readonly Buffer[]): 'buffer' | 'pass' {
   return pieces.reduce((sum, { length }) => sum + length, 0) > ANSWER_BYTES_MAX ? 'pass' : 'buffer';
 }
 
-type Found = Readonly<{ element: Buffer; idAt: number }>;
+type FoundElement = Readonly<{ element: Buffer; idAt: number }>;
 
 /**
  * The elements of an array by the ids that they answer, whose order they nearly always have: then one search finds the end of
@@ -211,8 +211,8 @@ type Found = Readonly<{ element: Buffer; idAt: number }>;
 export function divided(
   body: Buffer,
   ids: readonly Uint8Array[],
-): Readonly<{ found: readonly (Found | undefined)[]; isWhole: boolean }> {
-  const found: (Found | undefined)[] = [];
+): Readonly<{ found: readonly (FoundElement | undefined)[]; isWhole: boolean }> {
+  const found: (FoundElement | undefined)[] = [];
   let at = afterSpace(body, 0);
   if (body[at] !== OPEN_ARRAY) return { found, isWhole: false };
   for (let nth = 0, isKnown = true; ; nth++) {

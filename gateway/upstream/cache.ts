@@ -4,7 +4,7 @@ import type { Call } from '../request/envelope.ts';
 import { mapBody, type StreamBody, watched } from '../http/stream-body.ts';
 import { awaitTurn, moved } from '../http/turns.ts';
 import { endIdAt, RESULT_AT } from './followed-answer.ts';
-import type { Reply } from './failover.ts';
+import type { CallReply } from './failover.ts';
 import type { CallContext, Forward } from './forward.ts';
 import { WHOLE_BYTES_MAX } from './response-reader.ts';
 import type { Pool } from './selection.ts';
@@ -172,7 +172,7 @@ export function withCache(forward: Forward, cache: Cache, pool: Pick<Pool, 'fina
     });
   };
 
-  function replyOf(key: string, entry: Entry, { id }: Call, { signal, onSettled }: CallContext): Reply {
+  function replyOf(key: string, entry: Entry, { id }: Call, { signal, onSettled }: CallContext): CallReply {
     const parts = [entry.before, Buffer.from(id), entry.after];
     const { backend } = entry;
     if (entry.cost > WHOLE_BYTES_MAX) {

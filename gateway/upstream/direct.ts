@@ -4,7 +4,7 @@ import { EMPTY } from '../http/slab.ts';
 import { LEFT_OUT } from '../http/stream-body.ts';
 import { atEndOfTurn } from '../http/turns.ts';
 import { answerSlot, type Backend, hashOf } from './backend.ts';
-import { isStale, type Outcome, type Reply } from './failover.ts';
+import { isStale, type Outcome, type CallReply } from './failover.ts';
 import { plainIdAt, withCallerId } from './followed-answer.ts';
 import { type CallContext, ForwardedCall, type ForwardParts } from './forward.ts';
 import type { Failure } from './failure.ts';
@@ -23,10 +23,10 @@ export type Direct = (
   call: Call,
   route: ForwardRoute,
   context: CallContext,
-  onReply: (reply: Reply) => void,
+  onReply: (reply: CallReply) => void,
 ) => void;
 
-type Parts = ForwardParts & Readonly<{ hedge?: Hedge | undefined }>;
+type DirectParts = ForwardParts & Readonly<{ hedge?: Hedge | undefined }>;
 
 /** A read joins one that was begun at most so long ago, which bounds the age of its answer. */
 const SHARED_MS = 100;
@@ -37,7 +37,7 @@ const SHARED_MAX = 4_096;
 /** Longer requests get a buffer of their own. */
 const BODY_BYTES_MAX = 65_536;
 
-export function createDirect(parts: Parts): Direct {
+export function createDirect(parts: DirectParts): Direct {
   const shared = sharedFrom(parts);
   const { underWay, pool } = shared;
 
@@ -60,7 +60,7 @@ export function createDirect(parts: Parts): Direct {
   };
 }
 
-function sharedFrom(parts: Parts) {
+function sharedFrom(parts: DirectParts) {
   /** The request that is being written, with as much room for its head as for its body. */
   const message = Buffer.allocUnsafe(2 * BODY_BYTES_MAX);
   return {
@@ -344,7 +344,7 @@ type Read = Readonly<{
   call: Call;
   route: ForwardRoute;
   context: CallContext;
-  onReply(reply: Reply): void;
+  onReply(reply: CallReply): void;
 }>;
 
 function isSameRead(a: Read, b: Read): boolean {

@@ -21,7 +21,7 @@ import {
 import type { ResponseStart, WholeAnswer } from './response-reader.ts';
 
 /** A backend's answer under way, or what is left to say when no backend gave one. */
-export type Reply =
+export type CallReply =
   | ResponseStart
   /** `too-large` for every backend. `replied`: the rate keeps its token. */
   | Readonly<{ kind: 'no-backend' | 'too-large'; replied?: boolean }>
@@ -44,7 +44,7 @@ export type Progress<B> = Readonly<{
   /** Backends that streamed an old answer. It was cancelled; a second one from there is taken. */
   old: readonly B[];
   /** The reply when no attempt gives a better one; `undefined` before the first. */
-  fallback: Reply | undefined;
+  fallback: CallReply | undefined;
 }>;
 
 /** An attempt is under way; `isNew`, over a connection that was made for it. */
@@ -56,7 +56,7 @@ export type FailoverState<B> =
   | Sending<B>
   /** For the next backend that has room at once. */
   | Readonly<{ kind: 'retrying'; costsBudget: boolean; delayMs: number; call: Progress<B> }>
-  | Readonly<{ kind: 'done'; reply: Reply }>;
+  | Readonly<{ kind: 'done'; reply: CallReply }>;
 
 export type FailoverEvent<B> =
   | Readonly<{ kind: 'entered'; at: B }>
@@ -119,7 +119,7 @@ export function sendingTo<B>(at: B, call: Progress<B>, isNew = false): Sending<B
   return { kind: 'sending', at, isNew, call: { ...call, untried } };
 }
 
-function done<B>(reply: Reply): FailoverState<B> {
+function done<B>(reply: CallReply): FailoverState<B> {
   return { kind: 'done', reply };
 }
 
@@ -166,7 +166,7 @@ function retry<B>({ other, atMost, costsBudget, delayMs }: Advice, call: Progres
 }
 
 /** The reply when nothing better than this outcome comes: the first error or old answer, or why there is none. */
-function fallbackAfter(outcome: Outcome, { class: kind, fallback }: Progress<unknown>): Reply {
+function fallbackAfter(outcome: Outcome, { class: kind, fallback }: Progress<unknown>): CallReply {
   if (kind === 'write' && !isAnswer(outcome) && mayHaveActed(outcome)) return { kind: 'maybe-sent' };
   if (fallback?.kind === 'whole' || fallback?.kind === 'maybe-sent') return fallback;
   if (outcome.kind === 'whole' && !isThrottled(outcome)) return outcome;

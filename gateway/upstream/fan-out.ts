@@ -1,7 +1,7 @@
 import { type Call, requestBytes } from '../request/envelope.ts';
 import type { Backend } from './backend.ts';
 import { NODE_UNHEALTHY } from './failure.ts';
-import type { Reply } from './failover.ts';
+import type { CallReply } from './failover.ts';
 import { createForward, type ForwardParts, readReply, type TimedContext } from './forward.ts';
 import { type ForwardRoute, takersOf } from './selection.ts';
 
@@ -14,9 +14,9 @@ export type FanOut = (
   route: ForwardRoute,
   context: TimedContext,
   count: number,
-) => Promise<Reply>;
+) => Promise<CallReply>;
 
-type Parts = ForwardParts &
+type FanOutParts = ForwardParts &
   Readonly<{
     /** Called for each backend beyond the first that is given a transaction, and again when one of them accepted first. */
     onFanOut(outcome: 'made' | 'won'): void;
@@ -25,7 +25,7 @@ type Parts = ForwardParts &
 /** Bounds the answer of a node about a transaction. */
 const ANSWER_BYTES_MAX = 1_048_576;
 
-export function createFanOut(parts: Parts): FanOut {
+export function createFanOut(parts: FanOutParts): FanOut {
   const { clock, pool, budget, onResponseStart, onFanOut } = parts;
   const forward = createForward(parts);
   // Copies of a call are counted once, here.
@@ -59,7 +59,7 @@ export function createFanOut(parts: Parts): FanOut {
     return hasRoom && !isSilent && health.excludedBecause === undefined && !backend.isFailing(clock);
   }
 
-  async function sendTo(call: Call, route: ForwardRoute, context: TimedContext): Promise<Reply> {
+  async function sendTo(call: Call, route: ForwardRoute, context: TimedContext): Promise<CallReply> {
     const begun = await sendCopy(call, route, { ...context, onSettled: undefined });
     const reply = await readReply(begun, ANSWER_BYTES_MAX, clock);
     // Its node may have taken the transaction, whatever kept the rest of the answer away.
@@ -67,7 +67,7 @@ export function createFanOut(parts: Parts): FanOut {
   }
 
   /** The first that says that the chain has it or will, or of all replies the one with the lowest rank, the first of equal ones. */
-  async function firstOf(sent: readonly Promise<Reply>[]): Promise<Reply> {
+  async function firstOf(sent: readonly Promise<CallReply>[]): Promise<CallReply> {
     const taken = sent.map((each, leg) =>
       each.then((reply) => {
         if (rankOf(reply) > PROCESSED) throw REFUSED;
@@ -87,7 +87,7 @@ const PROCESSED = 1;
 const REFUSED = new Error('refused');
 
 /** The best reply has the lowest rank. No refusal takes back what another backend may have taken. */
-function rankOf(reply: Reply): number {
+function rankOf(reply: CallReply): number {
   switch (reply.kind) {
     case 'whole': {
       const { code, message = '' } = reply;

@@ -17,7 +17,7 @@ import {
   type Others,
   type Outcome,
   type Progress,
-  type Reply,
+  type CallReply,
   type Sending,
   sendingTo,
   verdictOn,
@@ -30,7 +30,7 @@ import { type ForwardRoute, type Need, type Pool, type RetryBudget, takersOf } f
  * Sends a call to its route's backends, the best first, until one begins an answer (`failover.ts` says when it goes to
  * another). Aborting `signal` (the caller left) ends the backend's exchange, also in the middle of the answer. Never rejects.
  */
-export type Forward = (call: Call, route: ForwardRoute, context: TimedContext) => Promise<Reply>;
+export type Forward = (call: Call, route: ForwardRoute, context: TimedContext) => Promise<CallReply>;
 
 /** A call's caller. */
 export type CallContext = EnteringCall &
@@ -117,7 +117,7 @@ export class ForwardedCall {
   }
 
   /** Goes on from a state to the reply. Never rejects. */
-  async run(from: FailoverState<Backend> = this.#begin()): Promise<Reply> {
+  async run(from: FailoverState<Backend> = this.#begin()): Promise<CallReply> {
     for (let state = from; ;) {
       switch (state.kind) {
         case 'waiting':
@@ -137,7 +137,7 @@ export class ForwardedCall {
     }
   }
 
-  #noted(reply: Reply): Reply {
+  #noted(reply: CallReply): CallReply {
     const { clock, onResponseStart } = this.#parts;
     if (reply.kind === 'whole' || reply.kind === 'stream')
       onResponseStart(this.#route.method, clock.monotonic() - this.#begunMs);
@@ -310,10 +310,10 @@ export class ForwardedCall {
 
 /** Reads a reply to its end, in the time of its attempts. One that is cut or above `bytesMax` is `no-backend`. */
 export async function readReply(
-  reply: Reply,
+  reply: CallReply,
   bytesMax: number,
   clock: Clock,
-): Promise<Exclude<Reply, { kind: 'stream' }>> {
+): Promise<Exclude<CallReply, { kind: 'stream' }>> {
   if (reply.kind !== 'stream') return reply;
   const { body, lastMs = Infinity, code, slot = 0, backend } = reply;
   const over = new AbortController();

@@ -175,7 +175,7 @@ export type Gap = Readonly<{ from: number; to: number }>;
 /** Nodes that come and go, and addresses with several nodes behind them, let the slot fall by less. */
 const FALL_SLOTS_MAX = 64;
 
-type PoolOptions = WatchOptions &
+type SelectionOptions = WatchOptions &
   Readonly<{
     /** The lowest slots that no backend has; `undefined`: there are none, or not enough is known. */
     historyGap(backends: readonly Backend[]): Gap | undefined;
@@ -188,7 +188,7 @@ type PoolOptions = WatchOptions &
 export type Pool = Readonly<ReturnType<typeof createPool>>;
 
 /** All backends together: which one a call should ask, and how they stand. */
-export function createPool(options: PoolOptions) {
+export function createPool(options: SelectionOptions) {
   const { backends, clock, historyGap, onGap } = options;
   const reads = createMonotonicReads(clock);
   const probes = createProbeAll(options);
@@ -317,7 +317,7 @@ function createLatencyWatch({
   backends,
   clock,
   onSlowness,
-}: Pick<PoolOptions, 'backends' | 'clock' | 'onSlowness'>) {
+}: Pick<SelectionOptions, 'backends' | 'clock' | 'onSlowness'>) {
   let steppedMs = clock.monotonic();
   let isAnySlow = false;
 

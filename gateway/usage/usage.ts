@@ -154,7 +154,7 @@ export function countedBody(
 /** Counts what every account uses, by hour, key and method. Counting is memory alone and never throws. */
 export type Usage = ReturnType<typeof createUsage>;
 
-type Deps = Readonly<{
+type UsageDeps = Readonly<{
   ledger: Store;
   node: string;
   clock: Clock;
@@ -169,7 +169,7 @@ const PAUSE_MS = 5;
 /** Failures in a row that are a trouble: a ledger that another process holds for a moment is none. */
 const FAILURES_BEFORE_TROUBLE = 3;
 
-export function createUsage({ ledger, node, clock, onLost }: Deps) {
+export function createUsage({ ledger, node, clock, onLost }: UsageDeps) {
   const counters = Object.values(CELL_COUNTERS);
   const add = ledger.prepare<null, (number | string)[]>(`
     INSERT INTO usage_hours (${CELL_COLUMNS.join(', ')}) VALUES (${CELL_COLUMNS.map(() => '?').join(', ')})

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import type { Reply } from '../../../gateway/upstream/failover.ts';
+import type { CallReply } from '../../../gateway/upstream/failover.ts';
 import type { CallContext, Forward } from '../../../gateway/upstream/forward.ts';
 import { withHistory } from '../../../gateway/history/history.ts';
 import { classify } from '../../../gateway/history/tiers.ts';
@@ -13,7 +13,7 @@ const archive = backendOf({ name: 'archive', lanes: ['archive'], profile: 'super
 const whole = (result: string) => wholeOf(`{"jsonrpc":"2.0","result":${result},"id":7}`);
 
 /** A forward that tells what it is given, and answers by the name of the first backend. */
-function recorded(answers: Readonly<Record<string, Reply>>) {
+function recorded(answers: Readonly<Record<string, CallReply>>) {
   const seen: { names: string[]; method: string; params: string; context: CallContext }[] = [];
   const forward: Forward = async ({ params = bytesOf('') }, { name, backends }, context) => {
     const names = backends.map(({ config }) => config.name);

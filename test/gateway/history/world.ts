@@ -1,6 +1,6 @@
 import { beforeEach } from 'bun:test';
 import type { Backend } from '../../../gateway/upstream/backend.ts';
-import type { Reply } from '../../../gateway/upstream/failover.ts';
+import type { CallReply } from '../../../gateway/upstream/failover.ts';
 import type { CallContext, Forward } from '../../../gateway/upstream/forward.ts';
 import { withHistory } from '../../../gateway/history/history.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
@@ -81,7 +81,7 @@ export function caller(clock: Clock = systemClock, given?: Forward) {
     method: string,
     params: unknown,
     context: Partial<CallContext> = {},
-  ): Promise<Reply> {
+  ): Promise<CallReply> {
     const call = callOf(method, typeof params === 'string' ? params : JSON.stringify(params));
     const forward = given ?? forwardOf(backends, clock).forward;
     const onSettled = () => void overs.push(method);

@@ -3,7 +3,7 @@ import {
   type Beat,
   HELD_BYTES_MAX,
   type Part,
-  type Start,
+  type BatchedCall,
   spliceBatch,
 } from '../../../gateway/respond/batch.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
@@ -13,7 +13,7 @@ const bytes = (text: string): Part => ({ kind: 'bytes', bytes: new TextEncoder()
 
 const untilAborted: Beat = (signal) => createVirtualClock().clock.sleep(1, signal);
 
-const batchOf = (begins: readonly Start['begin'][], gather = untilAborted, beat = untilAborted) =>
+const batchOf = (begins: readonly BatchedCall['begin'][], gather = untilAborted, beat = untilAborted) =>
   spliceBatch(
     begins.map((begin) => ({ isLight: false, begin })),
     new AbortController(),

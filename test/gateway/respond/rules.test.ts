@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import type { Reply } from '../../../gateway/upstream/failover.ts';
+import type { CallReply } from '../../../gateway/upstream/failover.ts';
 import type { Forward } from '../../../gateway/upstream/forward.ts';
 import { withoutHistory, withRules } from '../../../gateway/respond/rules.ts';
 import type { Pool } from '../../../gateway/upstream/selection.ts';
@@ -32,7 +32,7 @@ const answerOf = (value: string) =>
   `{"jsonrpc":"2.0","result":{"context":{"slot":82},"value":${value}},"id":7}\n`;
 
 /** Replies in chunks of a few bytes, as a chunked backend does. */
-function chunked(text: string, state = { cancelled: false }): Reply {
+function chunked(text: string, state = { cancelled: false }): CallReply {
   const chunks = bytesOf(text);
   let at = 0;
   const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
@@ -46,7 +46,7 @@ function chunked(text: string, state = { cancelled: false }): Reply {
 }
 
 /** Sends a call through the rule; gives the reply, and as text. */
-async function ruled(params: string, reply: Reply) {
+async function ruled(params: string, reply: CallReply) {
   const method = 'getSignatureStatuses';
   const call = callOf(method, params, '18446744073709551615');
   const { clock } = createVirtualClock();

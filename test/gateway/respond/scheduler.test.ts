@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { textOfBody } from '../stream-body.ts';
-import { type OnWait, type Start, spliceBatch } from '../../../gateway/respond/batch.ts';
+import { type OnWait, type BatchedCall, spliceBatch } from '../../../gateway/respond/batch.ts';
 
 /** What a call holds one after the other: places at backends, each until it has answered; the last one while its answer is read. */
 type CallPlan = Readonly<{ permit: boolean; backends: readonly number[]; turns: number; large: boolean }>;
@@ -57,9 +57,9 @@ test('batches of any calls end, however few places and permits they share, and s
         const enterPermit = createPlaces(permits);
         let most = 0;
 
-        const startOf = (plan: CallPlan, place: number): Start => {
+        const startOf = (plan: CallPlan, place: number): BatchedCall => {
           let asks = 0;
-          const begin: Start['begin'] = async (onWait) => {
+          const begin: BatchedCall['begin'] = async (onWait) => {
             most = Math.max(most, ++asks);
             const givePermit = plan.permit ? await enterPermit(onWait) : () => undefined;
             let leave = () => undefined as void;

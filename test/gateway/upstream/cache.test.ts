@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { Cache, withCache } from '../../../gateway/upstream/cache.ts';
-import type { Reply } from '../../../gateway/upstream/failover.ts';
+import type { CallReply } from '../../../gateway/upstream/failover.ts';
 import type { CallContext } from '../../../gateway/upstream/forward.ts';
 import type { StreamBody, StreamEnd } from '../../../gateway/http/stream-body.ts';
 import { callOf, contextOf, routeTo, streamOf, textOf, wholeOf } from './of.ts';
@@ -40,7 +40,7 @@ function startCache(bytesMax = 1_048_576) {
     /** Calls that reached the backend. */
     sent: 0,
     overs: 0,
-    reply: (id: string): Reply | Promise<Reply> => wholeOf(resultText('{"blockhash":"h"}', id)),
+    reply: (id: string): CallReply | Promise<CallReply> => wholeOf(resultText('{"blockhash":"h"}', id)),
     send,
     ask: async (method: string, params?: string, given?: Given) => textOf(await send(method, params, given)),
   };
@@ -138,7 +138,7 @@ describe('a result that never changes', () => {
     expect(await sentOfTwo(world, 'getTransaction', '["s"]')).toBe(sent);
   });
 
-  test.each<[string, (id: string) => Reply]>([
+  test.each<[string, (id: string) => CallReply]>([
     ['a null', (id) => wholeOf(resultText('null', id))],
     ['a null after a space', (id) => wholeOf(resultText(' null', id))],
     ['a skipped slot', (id) => wholeOf(`{"jsonrpc":"2.0","error":{"code":-32007,"message":"m"},"id":${id}}`)],

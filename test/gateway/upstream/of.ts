@@ -1,6 +1,6 @@
 import { createFanOut } from '../../../gateway/upstream/fan-out.ts';
 import { createDirect } from '../../../gateway/upstream/direct.ts';
-import type { Reply } from '../../../gateway/upstream/failover.ts';
+import type { CallReply } from '../../../gateway/upstream/failover.ts';
 import { createForward, type ForwardEvents, type TimedContext } from '../../../gateway/upstream/forward.ts';
 import type { Call } from '../../../gateway/request/envelope.ts';
 import { createSendIds } from '../../../gateway/request/send-id.ts';
@@ -150,7 +150,7 @@ export function streamOf(body: StreamBody): StreamedAnswer {
 }
 
 /** The answer's text, or what stands for it. */
-export async function textOf(reply: Reply): Promise<string> {
+export async function textOf(reply: CallReply): Promise<string> {
   if (reply.kind === 'whole') return new TextDecoder().decode(reply.bytes);
   return reply.kind === 'stream' ? textOfBody(reply.body) : reply.kind;
 }

@@ -1,5 +1,5 @@
 import type { Backend } from '../../../gateway/upstream/backend.ts';
-import type { Reply } from '../../../gateway/upstream/failover.ts';
+import type { CallReply } from '../../../gateway/upstream/failover.ts';
 import type { HedgedCall } from '../../../gateway/upstream/hedge.ts';
 import { plain, type RawExchange, startRawBackend } from '../../fakes/raw-backend.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
@@ -55,7 +55,7 @@ export function world(count = 1, isHedged = false, slowestMs = 1) {
     params = '["x"]',
     id = '1',
     ...rest
-  }: Told = {}): Promise<Reply> {
+  }: Told = {}): Promise<CallReply> {
     const route = routes.get(method) ?? routeTo(backends, method);
     routes.set(method, route);
     const context = contextOf({ accountId: ACCOUNT_ABC, ...rest });
