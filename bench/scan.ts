@@ -65,8 +65,7 @@ export async function runScans(options: ScanOptions, { clock, onProgress, signal
     const isFailure = outcome !== 'complete' && outcome !== 'stopped';
     if (isFailure && failures.size < FAILURES_MAX) failures.add(`${program} ${outcome}: ${reason}`);
     if (!isFailure || totals.scans >= calls) continue;
-    const isHeld = retryAfter !== undefined && options.honoursRetryAfter;
-    await clock.sleep(isHeld ? 1_000 * retryAfter : AFTER_FAILURE_MS, ending);
+    await clock.sleep(retryAfter === undefined ? AFTER_FAILURE_MS : 1_000 * retryAfter, ending);
   }
   over.abort();
   await watch;
@@ -115,7 +114,6 @@ class Scan {
   readonly #recorder: Recorder;
   readonly #second: () => number;
   readonly #check: (account: unknown) => string | undefined;
-  readonly #digest: Bun.CryptoHasher | undefined;
   #accounts = 0;
   #wrongAccounts = 0;
   #wrong: string | undefined;
@@ -136,7 +134,6 @@ class Scan {
       if (space > 0) this.#dataBytes += space;
       return check(account);
     };
-    this.#digest = options.sha256 ? new Bun.CryptoHasher('sha256') : undefined;
     this.#activeMs = clock.monotonic();
   }
 
@@ -168,9 +165,6 @@ class Scan {
       firstByteMs: this.#firstByteMs,
       dataBytes: this.#dataBytes,
       slot: read.slot ?? null,
-      // The digest of a partial answer would be meaningless.
-      ...(this.#digest !== undefined &&
-        read.outcome === 'complete' && { sha256: this.#digest.digest('hex') }),
       retryAfter: read.retryAfter,
     };
   }
@@ -212,7 +206,6 @@ class Scan {
       this.#activeMs = this.#clock.monotonic();
       if (this.#bytes === 0) this.#firstByteMs = this.#activeMs - sentMs;
       this.#bytes += piece.length;
-      this.#digest?.update(piece);
       const before = this.#accounts;
       if (response.status === 200) this.#parse(reader, text, piece);
       this.#recorder.progressed(this.#second(), this.#accounts - before, piece.length);
