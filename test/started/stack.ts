@@ -4,26 +4,31 @@ import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts'
 import { addKey, opened, temporaryFolder } from './gateway.ts';
 import { ROOT, startProcess } from './process.ts';
 
-/** Slots of the tests' chain: quick enough to wait for, slow enough for several transactions to share one. */
-const SLOT_MS = 100;
+type StackOptions = Readonly<{
+  /** The usual slots are quick enough to wait for, and slow enough for several transactions to share one. */
+  slotMs?: number;
+  /** The gateway's TOML behind its listeners, for a chain at this address; one backend and a slow plan without it. */
+  gatewayLines?: (chainUrl: string) => string;
+}>;
+
 const ROOTED_LAG = 4;
+const oneBackend = (url: string) =>
+  `[[backends]]\nname = "localnet"\nurl = "${url}"\nmethods = ["requestAirdrop"]\n[plans.slow]\nrps = 1\nburst = 1\n`;
 
 /** A real localnet and a real gateway in front of it, as processes of their own, with keys to use them. */
-export async function startStack() {
+export async function startStack({ slotMs = 100, gatewayLines = oneBackend }: StackOptions = {}) {
   const folder = temporaryFolder();
   const chainConfig = join(folder.path, 'chain.toml');
   const storage = `[storage]\ndata_dir = "${folder.path}"\n`;
   writeFileSync(
     chainConfig,
-    `${storage}[localnet]\nlisten = "127.0.0.1:0"\nslot_ms = ${SLOT_MS}\nrooted_lag = ${ROOTED_LAG}\n`,
+    `${storage}[localnet]\nlisten = "127.0.0.1:0"\nslot_ms = ${slotMs}\nrooted_lag = ${ROOTED_LAG}\n`,
   );
   const chain = await startProcess([join(ROOT, 'localnet/main.ts'), '--config', chainConfig], folder.path);
   const gatewayConfig = join(folder.path, 'gateway.toml');
   writeFileSync(
     gatewayConfig,
-    `${storage}[gateway]\nlisten = "127.0.0.1:0"\nmetrics = "127.0.0.1:0"\n` +
-      `[[backends]]\nname = "localnet"\nurl = "${chain.url.href}"\nmethods = ["requestAirdrop"]\n` +
-      `[plans.slow]\nrps = 1\nburst = 1\n`,
+    `${storage}[gateway]\nlisten = "127.0.0.1:0"\nmetrics = "127.0.0.1:0"\n${gatewayLines(chain.url.href)}`,
   );
   const gateway = await startProcess([join(ROOT, 'gateway/main.ts'), '--config', gatewayConfig], folder.path);
 
