@@ -181,6 +181,17 @@ describe('identical reads that are under way', () => {
     expect(gateway.backends[0]?.recent.sums()).toEqual({ answered: 0, failed: 1 });
   });
 
+  test('are whole for those who wait, whose answers are made before the first caller takes the memory (§2.3.8)', async () => {
+    using gateway = world();
+    const exchanges = gateway.held();
+    // One byte shorter than the id of the send, so that the end moves onto itself.
+    const ids = [`"${'x'.repeat(15)}"`, '2'];
+    const texts = ids.map((id) => gateway.text({ id }));
+    await happened(() => exchanges.length === 1);
+    await exchanges[0]?.send(plain(`${rpc('1', '1')}\n`));
+    expect(await Promise.all(texts)).toEqual(ids.map((id) => `${rpc(id, '1')}\n`));
+  });
+
   test('give no caller an older slot than it has been shown: it asks for itself (§2.3.7)', async () => {
     using gateway = world();
     const exchanges = gateway.held();
