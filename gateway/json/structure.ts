@@ -137,7 +137,7 @@ export class Structure {
 }
 
 /** Where the quote that may end a string stands, or the backslash that escapes it; `i` is within the string, and not escaped. */
-function beforeEnd(bytes: Buffer, i: number): number {
+export function beforeEnd(bytes: Buffer, i: number): number {
   const quote = bytes.indexOf(QUOTE, i);
   const end = quote === -1 ? bytes.length : quote;
   let run = end;

@@ -10,6 +10,7 @@ import {
   valueAt,
 } from '../json/scan.ts';
 import { memberOf } from '../json/slices.ts';
+import { beforeEnd } from '../json/structure.ts';
 import type { HeadFields } from '../../shared/keys/carrier.ts';
 import { rangesIn } from '../http/fields.ts';
 import { EMPTY } from '../http/slab.ts';
@@ -101,7 +102,7 @@ export class AccountLines {
       if (kind === 0) hasBytes = true;
       else if (kind === STRING) {
         hasBytes = true;
-        i = afterNear(bytes, i);
+        i = stringEnd(bytes, i, false);
       } else if (kind === OPEN) {
         hasBytes = true;
         depth++;
@@ -148,33 +149,20 @@ export class AccountLines {
 const UNENDED = -1;
 const UNENDED_ESCAPED = -2;
 
-/** To search for the end of a string costs as much as so many bytes. */
+/** After so many bytes the rest of a string is searched for its end, which costs as much as they do. */
 const NEAR_BYTES = 24;
 
-/** The index after the end of the string that begins before `from`; negative: it goes on past the bytes. */
-function afterNear(bytes: Buffer, from: number): number {
-  const near = Math.min(bytes.length, from + NEAR_BYTES);
-  for (let i = from; i < near; i++) {
-    if (bytes[i] === QUOTE) return i + 1;
-    if (bytes[i] === BACKSLASH) break;
-  }
-  return stringEnd(bytes, from, false);
-}
-
-/** The same for one that has begun. `escaped`: the byte at `from` is. */
+/** The index after the end of a string that has begun; negative: it goes on past the bytes. `escaped`: the byte at `from` is. */
 function stringEnd(bytes: Buffer, from: number, escaped: boolean): number {
-  for (let start = from, carried = escaped ? 1 : 0; ;) {
-    const quote = bytes.indexOf(QUOTE, start);
-    const end = quote === -1 ? bytes.length : quote;
-    let run = end;
-    while (run > start && bytes[run - 1] === BACKSLASH) run--;
-    // A run of backslashes that reaches back to the cut goes on from the bytes before it.
-    const odd = ((end - run + (run === start ? carried : 0)) & 1) === 1;
-    if (quote === -1) return odd ? UNENDED_ESCAPED : UNENDED;
-    if (!odd) return quote + 1;
-    start = quote + 1;
-    carried = 0;
+  let i = escaped ? from + 1 : from;
+  while (i < bytes.length) {
+    for (const near = Math.min(bytes.length, i + NEAR_BYTES); i < near; i++) {
+      if (bytes[i] === QUOTE) return i + 1;
+      if (bytes[i] === BACKSLASH) i++;
+    }
+    if (i < bytes.length) i = beforeEnd(bytes, i);
   }
+  return i > bytes.length ? UNENDED_ESCAPED : UNENDED;
 }
 
 /** An answer without its accounts is short, unless its caller's id is not. */

@@ -1,5 +1,5 @@
-import { describe, expect, test } from 'bun:test';
-import { divided, HELD_BYTES_MAX } from '../../../gateway/respond/ndjson.ts';
+import { describe, expect, spyOn, test } from 'bun:test';
+import { AccountLines, divided, HELD_BYTES_MAX } from '../../../gateway/respond/ndjson.ts';
 import { result, type SeenCall, startBackend } from '../../fakes/backend.ts';
 import { startGateway } from '../../started/gateway.ts';
 import { textOfBody } from '../stream-body.ts';
@@ -160,4 +160,14 @@ test('a caller that leaves before anybody reads his lines lets go of what is und
   expect((await divided(stream, leaving.signal)).type).toBe('application/x-ndjson');
   leaving.abort();
   await waited.promise;
+});
+
+test('A18 the end of a string in which every character is escaped is searched behind some bytes, not behind each', () => {
+  const account = `"${'\\"'.repeat(32_768)}"`;
+  const answer = Buffer.from(`{"jsonrpc":"2.0","result":[${account}],"id":1}`);
+  const lines = new AccountLines();
+  using searches = spyOn(Buffer.prototype, 'indexOf');
+  expect(lines.push(answer)?.length).toBe(account.length + 1);
+  expect(searches.mock.calls.length).toBeLessThan(answer.length / 16);
+  expect(lines.last()?.toString()).toBe('{"accounts":1,"slot":null}\n');
 });
