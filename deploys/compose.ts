@@ -105,7 +105,7 @@ const REFRESH_MS = 250;
 const STORES_MS = 1_000;
 
 /**
- * The whole app without sockets and signals. `tend` watches the chain and usage until its signal aborts, and looks after keys
+ * The whole app without sockets and signals. `maintain` watches the chain and usage until its signal aborts, and looks after keys
  * until the last call, which may have changed one, has left.
  */
 export function composeDeploys(inputs: DeploysInputs) {
@@ -191,19 +191,19 @@ export function composeDeploys(inputs: DeploysInputs) {
     return withStrictTransport(response, request, config.publicUrl);
   }
 
-  async function tend(signal: AbortSignal, lastCallLeft = signal): Promise<void> {
+  async function maintain(signal: AbortSignal, lastCallLeft = signal): Promise<void> {
     await Promise.all([
       watcher.run(signal),
       repeat(REFRESH_MS, keys.refresh, lastCallLeft),
       repeat(STORES_MS, reportStores, signal),
       lookAfterUsage(inputs, metrics, publication, signal),
       deliveries.run(signal),
-      pages?.tend(signal),
+      pages?.maintain(signal),
       publication?.run(lastCallLeft),
     ]);
   }
 
-  return { answer, answerMetrics: metrics.answer, tend };
+  return { answer, answerMetrics: metrics.answer, maintain };
 }
 
 function lookAfterUsage(
@@ -357,7 +357,7 @@ export function composeConsole(
   );
   return {
     console,
-    tend: async (signal: AbortSignal) => {
+    maintain: async (signal: AbortSignal) => {
       signal.addEventListener('abort', () => over.abort(), { once: true });
       await minutes.run(signal);
     },

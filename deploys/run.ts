@@ -115,18 +115,18 @@ export async function runDeploys(
 
 /** Looks after everything until a stop, and after what calls under way may change until the last has left. */
 async function serve(
-  { tend }: ReturnType<typeof composeDeploys>,
+  { maintain }: ReturnType<typeof composeDeploys>,
   { close }: Readonly<{ close(drainMs: number): Promise<void> }>,
   log: Log,
   stop: AbortSignal,
 ): Promise<void> {
   const lastCallLeft = new AbortController();
-  const tending = tend(stop, lastCallLeft.signal);
+  const maintaining = maintain(stop, lastCallLeft.signal);
   await fired(stop);
   log.info('draining');
   await close(DRAIN_MS);
   lastCallLeft.abort();
-  await tending;
+  await maintaining;
 }
 
 /** Nothing where browsers would not keep the login. */

@@ -126,9 +126,9 @@ export function createGateway(deps: GatewayDeps) {
     onOutcome: metrics.outcome,
   });
 
-  function look(closeIdle?: () => void): void {
+  function check(closeIdle?: () => void): void {
     const findings = { troubles: lookForTroubles(closeIdle), ...unwellOf(backends, clock) };
-    host.look([findings]);
+    host.update([findings]);
     supervisor?.found(findings);
   }
 
@@ -141,14 +141,14 @@ export function createGateway(deps: GatewayDeps) {
     const elsewhere = [hosts?.accounts.tend(signal), hosts?.push?.run(signal)];
     const working = [
       watchBackends(pool, probeMs, clock, signal),
-      usage.tend(signal),
+      usage.maintain(signal),
       limits.tend(signal),
       ...elsewhere,
     ];
     const revisions = accounts.prepare<Revision, []>('SELECT value, config FROM revision');
     let seen = revisionIn(revisions);
     const tuneGc = createGcTuner(HEAP);
-    look(closeIdle);
+    check(closeIdle);
     for (let turn = 1; !signal.aborted; turn++) {
       await clock.sleep(TEND_MS, signal);
       const now = revisionIn(revisions) ?? seen;
@@ -157,7 +157,7 @@ export function createGateway(deps: GatewayDeps) {
       // Refused requests append nothing, so the journal itself tries again.
       journal.retry();
       // After a change too: /health must not say that there is no account when the first was created.
-      if (turn % LOOK_TURNS === 0 || now?.value !== seen?.value) look(closeIdle);
+      if (turn % LOOK_TURNS === 0 || now?.value !== seen?.value) check(closeIdle);
       for (const { client } of backends) client.tick();
       pool.compareLatencies();
       hedge?.tick();

@@ -95,7 +95,7 @@ export function createHostHealth(clock: Clock, log?: Log) {
   let health = WELL;
 
   /** Takes in the last findings of every process; gives the health. */
-  function look(found: readonly Findings[]): HostHealth {
+  function update(found: readonly Findings[]): HostHealth {
     const nowMs = clock.monotonic();
     const seen = found.flatMap((each) => each.troubles);
     for (const { before, after } of step(troubles, seen, nowMs)) {
@@ -112,7 +112,7 @@ export function createHostHealth(clock: Clock, log?: Log) {
     return health;
   }
 
-  return { look, now: () => health };
+  return { update, now: () => health };
 }
 
 /** Steps every trouble of `states`; gives those that are reported from now on, or no longer. */

@@ -109,7 +109,7 @@ export function createTroubles({ accounts, ledger, hosts, config, journal, usage
   }
 
   /** Lists the troubles of now; to be called once a second. Idle connections are closed while descriptors are short. */
-  return function look(closeIdle?: () => void): readonly Trouble[] {
+  return function check(closeIdle?: () => void): readonly Trouble[] {
     if (hasAccount) reading.get();
     else hasAccount = reading.get()?.some === 1;
     ledgerReading.get();

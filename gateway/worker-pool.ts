@@ -254,7 +254,7 @@ export class WorkerPool {
   lookAtHost(): void {
     const found = this.#inState('listening').flatMap(({ worker }) => worker.findings() ?? []);
     if (found.length === 0 || this.health === HOST_DRAINING) return;
-    this.#setHealth(this.#host.look(found));
+    this.#setHealth(this.#host.update(found));
   }
 
   #setHealth(now: HostHealth): void {

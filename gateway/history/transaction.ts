@@ -22,9 +22,9 @@ export async function answerTransaction(request: HistoryRequest, clock: Clock): 
   const { call, tiers } = request;
   const live = start(request, [tiers.live], { localOnly: true });
   const late = new AbortController();
-  const begun = await Promise.race([live.reply, clock.sleep(HEAD_START_MS, late.signal)]);
+  const early = await Promise.race([live.reply, clock.sleep(HEAD_START_MS, late.signal)]);
   late.abort();
-  if (begun && isFinal(begun)) return begun;
+  if (early && isFinal(early)) return early;
   const archives = distinctArchives(tiers).map(({ backends }) => backends);
   const archive = start(request, archives, { params: archiveParams(call.params) });
   const byLive = live.reply.then((reply) => (isFinal(reply) ? live : undefined));

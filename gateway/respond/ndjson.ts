@@ -54,7 +54,7 @@ export class AccountLines {
   #hasBytes = false;
 
   /** Whether the array of accounts has begun. */
-  get hasBegun(): boolean {
+  get hasArray(): boolean {
     return this.#phase !== 'before';
   }
 
@@ -236,9 +236,9 @@ async function dividedStream({ body, ...judged }: StreamedAnswer, signal: AbortS
       return reader.promise;
     }
     // While it is not known what the answer is, it is held; then the backend waits for the reader.
-    if (!lines.hasBegun && lines.frame.length < HELD_BYTES_MAX) return undefined;
-    kind = lines.hasBegun ? 'lines' : 'json';
-    if (lines.hasBegun) first = Buffer.from(out ?? EMPTY);
+    if (!lines.hasArray && lines.frame.length < HELD_BYTES_MAX) return undefined;
+    kind = lines.hasArray ? 'lines' : 'json';
+    if (lines.hasArray) first = Buffer.from(out ?? EMPTY);
     decided.resolve();
     return reader.promise;
   });

@@ -240,7 +240,7 @@ export class Backend {
   #onProbation = false;
   #batchesRefusedUntilMs = Number.NEGATIVE_INFINITY;
   /** Answers to evict were looked for a moment ago; while calls wait they will be again. */
-  #hasLooked = false;
+  #isEvicting = false;
   /** Accounts of which an answer was evicted, and until when they leave a part of the connections free. */
   readonly #crowdingUntilMs = new Map<number, number>();
 
@@ -304,15 +304,15 @@ export class Backend {
    * an eviction.
    */
   evictForWaiters(clock: Clock): void {
-    if (this.queue.isEmpty || this.#hasLooked) return;
+    if (this.queue.isEmpty || this.#isEvicting) return;
     const nowMs = clock.monotonic();
     for (const [id, untilMs] of this.#crowdingUntilMs) if (untilMs <= nowMs) this.#crowdingUntilMs.delete(id);
     this.#admit();
     this.#evict(nowMs);
     if (this.queue.isEmpty) return;
-    this.#hasLooked = true; // thousands may come to wait meanwhile
+    this.#isEvicting = true; // thousands may come to wait meanwhile
     void clock.sleep(LOOK_MS, NEVER).then(() => {
-      this.#hasLooked = false;
+      this.#isEvicting = false;
       this.evictForWaiters(clock);
     });
   }

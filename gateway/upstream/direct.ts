@@ -276,17 +276,17 @@ class DirectCall implements ExchangeHandler, HedgedCall, BatchedRead {
   }
 
   /** Another backend has answered: the outcome of its own attempt is a time and nothing else. */
-  #drop(backend: Backend, hasBegun: boolean): void {
+  #drop(backend: Backend, isAnswered: boolean): void {
     backend.leave();
     backend.endProbation();
-    this.#noteTime(backend, hasBegun);
+    this.#noteTime(backend, isAnswered);
   }
 
-  #noteTime(backend: Backend, hasBegun: boolean): void {
+  #noteTime(backend: Backend, isAnswered: boolean): void {
     const { clock, pool } = this.#shared;
     const ms = clock.monotonic() - this.sentMs;
     if (this.isBatched) return;
-    pool.noteTime(backend, this.read.route.backends, this.need, ms, hasBegun);
+    pool.noteTime(backend, this.read.route.backends, this.need, ms, isAnswered);
   }
 
   #answer(bytes: Buffer, slot: number, backend: Backend, cameMs: number): void {

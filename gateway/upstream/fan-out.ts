@@ -60,10 +60,10 @@ export function createFanOut(parts: FanOutParts): FanOut {
   }
 
   async function sendTo(call: Call, route: ForwardRoute, context: TimedContext): Promise<CallReply> {
-    const begun = await sendCopy(call, route, { ...context, onSettled: undefined });
-    const reply = await readReply(begun, ANSWER_BYTES_MAX, clock);
+    const start = await sendCopy(call, route, { ...context, onSettled: undefined });
+    const reply = await readReply(start, ANSWER_BYTES_MAX, clock);
     // Its node may have taken the transaction, whatever kept the rest of the answer away.
-    return begun.kind === 'stream' && reply.kind !== 'whole' ? { kind: 'maybe-sent' } : reply;
+    return start.kind === 'stream' && reply.kind !== 'whole' ? { kind: 'maybe-sent' } : reply;
   }
 
   /** The first that says that the chain has it or will, or of all replies the one with the lowest rank, the first of equal ones. */

@@ -83,15 +83,15 @@ export class Latency {
   #sampledAtMs = 0;
 
   /** Counts a first byte; or, when none came, how long it did not come, unless it might have come as soon as any. */
-  note(ms: number, hasBegun = true): void {
-    if (!hasBegun && ms < SLOW_MS) return;
+  note(ms: number, isAnswered = true): void {
+    if (!isAnswered && ms < SLOW_MS) return;
     this.#times.add(ms);
-    if (this.isSlow) this.#inTime = hasBegun && ms <= this.#boundMs ? this.#inTime + 1 : 0;
+    if (this.isSlow) this.#inTime = isAnswered && ms <= this.#boundMs ? this.#inTime + 1 : 0;
   }
 
   /** The same of a call that was kept from it because it is slow, at the backend that has it. */
-  noteElsewhere(ms: number, hasBegun: boolean): void {
-    if (hasBegun || ms >= SLOW_MS) this.#elsewhere.add(ms);
+  noteElsewhere(ms: number, isAnswered: boolean): void {
+    if (isAnswered || ms >= SLOW_MS) this.#elsewhere.add(ms);
   }
 
   /** Begins a step, and forgets the oldest. */

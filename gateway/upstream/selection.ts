@@ -354,13 +354,13 @@ function createLatencyWatch({
       isAnySlow = backends.some(({ latencies }) => COMPARED.some((lane) => latencies[lane]?.isSlow));
     },
     /** Takes how soon one of the backends that serve a call began to answer it, or how long it did not. */
-    noteTime(backend: Backend, able: readonly Backend[], need: Need, ms: number, hasBegun = true): void {
+    noteTime(backend: Backend, able: readonly Backend[], need: Need, ms: number, isAnswered = true): void {
       const { lane } = need;
       if (lane === undefined) return;
       const kept = isAnySlow ? able.filter((each) => isKeptFrom(each, need, backend)) : [];
       // A call that was kept from a slow one shows how heavy the calls of that one are, not how fast this one is.
-      for (const each of kept) each.latencies[lane]?.noteElsewhere(ms, hasBegun);
-      if (kept.length === 0) backend.latencies[lane]?.note(ms, hasBegun);
+      for (const each of kept) each.latencies[lane]?.noteElsewhere(ms, isAnswered);
+      if (kept.length === 0) backend.latencies[lane]?.note(ms, isAnswered);
     },
     /** The time within which the lane's first bytes come, but for one in a hundred; `undefined`: there are too few. */
     lateMs(lane: Lane): number | undefined {

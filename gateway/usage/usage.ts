@@ -234,7 +234,7 @@ export function createUsage({ ledger, node, clock, onLost }: UsageDeps) {
   }
 
   /** Writes every second until `signal` aborts, in portions with pauses between them. */
-  async function tend(signal: AbortSignal): Promise<void> {
+  async function maintain(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await clock.sleep(FLUSH_MS, signal);
       while (flush(PORTION) && !signal.aborted) await clock.sleep(PAUSE_MS, signal);
@@ -258,6 +258,6 @@ export function createUsage({ ledger, node, clock, onLost }: UsageDeps) {
     flush,
     /** Why writes have failed for a while; `undefined` while they succeed. */
     failure: () => (failures < FAILURES_BEFORE_TROUBLE ? undefined : failure),
-    tend,
+    maintain,
   };
 }

@@ -80,7 +80,7 @@ export function startDeploys(
     return (await app.answer(new Request('http://localhost/health'))).status === 200;
   }
   async function watch(): Promise<void> {
-    running ??= app.tend(over.signal);
+    running ??= app.maintain(over.signal);
     while (!(await isWell())) await new Promise((resolve) => setImmediate(resolve));
   }
   const count = (sql: string) => store.query<{ n: number }, []>(sql).get()?.n ?? 0;

@@ -84,7 +84,7 @@ const unwell = (what: string, cause: string): Trouble => ({ what, cause, stops: 
 
 describe('the health of the host', () => {
   const once = (...all: readonly Partial<Findings>[]) =>
-    createHostHealth(createVirtualClock().clock).look(all.map((part) => found(part)));
+    createHostHealth(createVirtualClock().clock).update(all.map((part) => found(part)));
 
   test('is ok, or names what is wrong with its cause, beside the backends that are not well', () => {
     expect(once()).toEqual({ ok: true, sentence: 'ok' });
@@ -133,7 +133,7 @@ describe('the health of the host', () => {
       const looks = fails.map((fail, i) =>
         found({ troubles: fail ? [{ ...(i === 1 ? OTHER : WAVERING), raiseMs: 0 }] : [] }),
       );
-      const { sentence } = host.look(looks);
+      const { sentence } = host.update(looks);
       if (said.at(-1) !== sentence) said.push(sentence);
       advance(1_000);
     }

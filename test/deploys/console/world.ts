@@ -65,7 +65,7 @@ export function startWorld(options: Options = {}) {
   const webhooks = createWebhooks({ ...kept, wake: () => undefined });
   /** Pauses of a read in portions pass at once; a deadline waits for the clock. */
   const sleep: Clock['sleep'] = (ms, signal) => (ms > 1 ? clock.sleep(ms, signal) : Promise.resolve());
-  const { console, tend } = composeConsole(
+  const { console, maintain } = composeConsole(
     {
       config: { ...deploys, publicUrl: new URL(ORIGIN) },
       programs,
@@ -209,7 +209,7 @@ export function startWorld(options: Options = {}) {
   }
 
   return {
-    tend,
+    maintain,
     app,
     clock,
     store,

@@ -11,11 +11,11 @@ function linesOf(answer: string, cuts: readonly number[] = []) {
   let from = 0;
   for (const end of ends) {
     const out = lines.push(bytes.subarray(from, end));
-    if (out === undefined) return { text: text.toString(), last: 'broken', found: lines.hasBegun };
+    if (out === undefined) return { text: text.toString(), last: 'broken', found: lines.hasArray };
     text = Buffer.concat([text, out]);
     from = end;
   }
-  return { text: text.toString(), last: lines.last()?.toString(), found: lines.hasBegun };
+  return { text: text.toString(), last: lines.last()?.toString(), found: lines.hasArray };
 }
 
 const withContext = (accounts: string, slot = '18446744073709551615') =>

@@ -97,7 +97,7 @@ describe('written cells', () => {
   test('are written every second, in portions', async () => {
     using usage = startUsage();
     const over = new AbortController();
-    const tending = usage.usage.tend(over.signal);
+    const tending = usage.usage.maintain(over.signal);
     for (let account = 1; account <= 1_200; account++)
       usage.usage.begin(callerOf(account), [{ label: 'getSlot', credits: 1 }]).admit();
     const seen: number[] = [];
@@ -117,7 +117,7 @@ test('when the ledger takes no writes for very long, memory is bounded and what 
   using usage = startUsage();
   const mend = usage.break('usage_hours');
   const over = new AbortController();
-  const tending = usage.usage.tend(over.signal);
+  const tending = usage.usage.maintain(over.signal);
   const turn = async () => {
     usage.advance(1_000);
     await new Promise(setImmediate);

@@ -52,7 +52,7 @@ describe('the overview', () => {
 
   test('shows the last hour since the service started, of its own account alone', async () => {
     const over = new AbortController();
-    const tended = world.tend(over.signal);
+    const maintained = world.maintain(over.signal);
     await world.clock.advance(0);
     world.count([
       { calls: 120, refused: 4, errors: 3 },
@@ -61,7 +61,7 @@ describe('the overview', () => {
     await world.clock.advance(10 * 60_000);
     const page = await overview();
     over.abort();
-    await tended;
+    await maintained;
     expect(page.text).toContain('120 requests, 3 errors, 4 rejected.');
     expect(page.text).toContain('Peak minute: 2 requests/s · Plan limit: 5/s, burst 10');
     expect(page.text).toContain('Data since the service started at 2026-11-20 00:00:00');
