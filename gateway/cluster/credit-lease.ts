@@ -1,6 +1,6 @@
 import type { Spending } from '../limits/journal.ts';
+import { Demand, type Due, Pace } from './lease-pace.ts';
 import type { CreditGrant, CreditReport } from './messages.ts';
-import { Demand, type Due, Pace } from './rate-lease.ts';
 
 /**
  * What is found for a price. `out`: no live node has so many credits. `later`: others return theirs within `LATER_MS`, or
