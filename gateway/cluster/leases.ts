@@ -66,7 +66,7 @@ export function createLeases({ journal, revision, share }: AccountsOptions) {
     const { rate, plan } = account;
     const isCrowded = mark(account);
     const from = rate.look(price.calls, nowMs, waitedMs < RATE_WAIT_MS, isOut, isCrowded);
-    let waitMs = from === 'short' ? rate.waitMs : undefined;
+    let waitMs = from.kind === 'short' ? from.waitMs : undefined;
     const credit = plan.credits === undefined ? undefined : account.credit;
     if (credit !== undefined && price.credits > 0) {
       // Above the rate, to wait would not help.
@@ -80,7 +80,7 @@ export function createLeases({ journal, revision, share }: AccountsOptions) {
       if (look === 'unavailable' && waitMs === undefined) return { kind: 'credits-unavailable' };
     }
     if (waitMs !== undefined) return { kind: 'over-rate', rate: stateOf(account, nowMs), waitMs };
-    if (from === 'ask') return 'ask-rate';
+    if (from.kind === 'ask') return 'ask-rate';
     rate.take(price.calls, from);
     credit?.take(price.credits);
     return { kind: 'charged', rate: stateOf(account, nowMs) };

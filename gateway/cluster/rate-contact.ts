@@ -2,96 +2,104 @@ import { unreachable } from '../../shared/brand.ts';
 import { type Bucket, refill } from '../limits/bucket.ts';
 import { RATE_LIFE_MS } from './authority-rate.ts';
 
-/**
- * Who decides on the rate of one account in this process: the authority, or this process by a bucket of its own. Shares
- * of all nodes sum to about one, and it stays by its own until all of them have reported again: else the authority would grant
- * the first of them the shares that the others still spend.
- *
- *     heard      -- missed -->                              alone
- *     heard      -- overdue -->                             recovering (alone before the first reply)
- *     alone      -- replied, all nodes are back -->         heard
- *     alone      -- replied, some nodes are missing -->     recovering
- *     recovering -- missed -->                              alone
- *     recovering -- replied, all nodes are back -->         heard
- *
- * All nodes are back when as many as before have reported, when there have been replies for two seconds, or when this
- * process was by its own for no longer than a lease lives. Where no arrow is, the state stays.
- */
+/** Who decides on the rate of one account in this process: the authority, or this process by a bucket of its own. */
 export type RateContact =
-  /** `repliesSinceMs`: since when the authority has replied without a miss; none before the first reply. */
-  | Readonly<{ kind: 'heard'; repliesSinceMs: number | undefined; bucket: Bucket | undefined }>
-  /** A message had no reply. */
+  /** The authority, which has not replied yet. */
+  | Readonly<{ kind: 'new'; bucket: undefined }>
+  /** The authority, which has replied without a miss since `repliesSinceMs`; `bucket` is of an earlier outage. */
+  | Readonly<{ kind: 'heard'; repliesSinceMs: number; bucket: Bucket | undefined }>
+  /** This process: a message had no reply, or the first reply is late. */
   | (Readonly<{ kind: 'alone' }> & Own)
-  /** There are replies, but they came too late, or some nodes have not reported yet. */
+  /** This process: there are replies, but one was too late for a request, or some nodes have not reported since the outage. */
   | (Readonly<{ kind: 'recovering'; repliesSinceMs: number }> & Own);
 
-/** The own bucket, since when calls are let in from it, and how many of them are not reported. The last two are mutable. */
+/** The own bucket, since when calls are let in from it, and how many of them are not reported. The last two are mutable: each call changes them. */
 type Own = { readonly sinceMs: number; readonly bucket: Bucket; spent: number };
 
-/** What the own bucket is refilled at, and whether a reply has told what this process had spent before. */
-type Start = Readonly<{ nowMs: number; rate: Readonly<Pick<Bucket, 'perMs' | 'burst'>>; isKnown: boolean }>;
-
 export type ContactEvent =
-  /** A message had no reply. */
-  | (Readonly<{ kind: 'missed'; sentMs: number }> & Start)
-  /** A request cannot wait for the authority. */
-  | (Readonly<{ kind: 'overdue' }> & Start)
-  /** `heardMs`: when the reply before came. `areAll`: as many nodes as before have reported. */
-  | Readonly<{ kind: 'replied'; nowMs: number; heardMs: number; areAll: boolean }>;
+  /** A message that was sent at `sinceMs` had no reply, or a request can wait for none (`overdue`, at `sinceMs`). */
+  | Readonly<{
+      kind: 'missed' | 'overdue';
+      sinceMs: number;
+      nowMs: number;
+      /** What the own bucket is refilled at, and whether there ever was a reply, so that something may have been granted. */
+      rate: Readonly<Pick<Bucket, 'perMs' | 'burst'>>;
+      isKnown: boolean;
+    }>
+  /** `lastMs`: when the reply before came. `areAll`: as many nodes as before have reported. `reported`: calls of `spent` that its message had. */
+  | Readonly<{ kind: 'replied'; nowMs: number; lastMs: number; areAll: boolean; reported: number }>;
 
 /** The own bucket of an account in use starts with what this long refills: its lease may just have been spent. */
 const START_MS = 100;
 /** How long after the first reply that follows an outage every live node has reported. */
-const HEARD_MS = 2_000;
+const ALL_HEARD_MS = 2_000;
 
+/**
+ * The shares of all nodes sum to about one, and a process stays by its own until all of them have reported again: else the
+ * authority would grant the first of them the shares that the others still spend.
+ *
+ * ```mermaid
+ * stateDiagram-v2
+ *   [*] --> new
+ *   new --> heard: replied
+ *   new --> alone: missed, or overdue
+ *   heard --> alone: missed
+ *   heard --> recovering: overdue
+ *   alone --> heard: replied, and all nodes are back
+ *   alone --> recovering: replied, and some nodes are missing
+ *   recovering --> heard: replied, and all nodes are back
+ *   recovering --> alone: missed
+ * ```
+ *
+ * All nodes are back when as many as before have reported, when there have been replies for two seconds, or when this
+ * process was by its own for no longer than a lease lives. Where no arrow is, the state stays.
+ */
 export function nextContact(contact: RateContact, event: ContactEvent): RateContact {
   switch (event.kind) {
     case 'missed':
-      return {
-        kind: 'alone',
-        ...(contact.kind === 'heard' ? start(contact, event.sentMs, event) : ownOf(contact)),
-      };
+      return { kind: 'alone', ...ownIn(contact, event) };
     case 'overdue': {
-      if (contact.kind !== 'heard') return contact;
-      const own = start(contact, event.nowMs, event);
-      const { repliesSinceMs } = contact;
-      return repliesSinceMs === undefined
+      if (isByOwnBucket(contact)) return contact;
+      const own = ownIn(contact, event);
+      return contact.kind === 'new'
         ? { kind: 'alone', ...own }
-        : { kind: 'recovering', repliesSinceMs, ...own };
+        : { kind: 'recovering', repliesSinceMs: contact.repliesSinceMs, ...own };
     }
     case 'replied': {
-      const { nowMs, heardMs, areAll } = event;
-      const knownMs = contact.kind === 'alone' ? undefined : contact.repliesSinceMs;
-      const repliesSinceMs = knownMs === undefined || nowMs - heardMs > HEARD_MS ? nowMs : knownMs;
-      const { bucket } = contact;
-      const heard = { kind: 'heard', repliesSinceMs, bucket } as const;
-      const isBack = areAll || isLongHeard(heard, nowMs);
-      if (contact.kind === 'heard' || isBack || nowMs - contact.sinceMs <= RATE_LIFE_MS) return heard;
-      return { kind: 'recovering', repliesSinceMs, ...ownOf(contact) };
+      const { nowMs, lastMs, areAll, reported } = event;
+      const isFirst = contact.kind === 'new' || contact.kind === 'alone' || nowMs - lastMs > ALL_HEARD_MS;
+      const repliesSinceMs = isFirst ? nowMs : contact.repliesSinceMs;
+      const heard = { kind: 'heard', repliesSinceMs, bucket: contact.bucket } as const;
+      if (!isByOwnBucket(contact) || areAll || isLongHeard(heard, nowMs)) return heard;
+      const { sinceMs, bucket, spent } = contact;
+      if (nowMs - sinceMs <= RATE_LIFE_MS) return heard;
+      return { kind: 'recovering', repliesSinceMs, sinceMs, bucket, spent: spent - reported };
     }
     default:
       return unreachable(event);
   }
 }
 
+export function isByOwnBucket(contact: RateContact): contact is RateContact & Own {
+  return contact.kind === 'alone' || contact.kind === 'recovering';
+}
+
 /** The authority has replied for so long that every live node has reported to it. */
 export function isLongHeard(contact: RateContact, nowMs: number): boolean {
-  const sinceMs = contact.kind === 'alone' ? undefined : contact.repliesSinceMs;
-  return sinceMs !== undefined && nowMs - sinceMs >= HEARD_MS;
+  return 'repliesSinceMs' in contact && nowMs - contact.repliesSinceMs >= ALL_HEARD_MS;
 }
 
 /** An earlier bucket goes on: a store that comes and goes must not refill it. */
-function start(
-  { bucket: earlier }: Pick<RateContact, 'bucket'>,
-  sinceMs: number,
-  { nowMs, rate, isKnown }: Start,
+function ownIn(
+  contact: RateContact,
+  { sinceMs, nowMs, rate, isKnown }: Extract<ContactEvent, { rate: unknown }>,
 ): Own {
-  const bucket = { micro: Infinity, atMs: nowMs, ...earlier, ...rate };
+  if (isByOwnBucket(contact)) {
+    const { sinceMs: earlierMs, bucket, spent } = contact;
+    return { sinceMs: earlierMs, bucket, spent };
+  }
+  const bucket = { micro: Infinity, atMs: nowMs, ...contact.bucket, ...rate };
   refill(bucket, nowMs);
   if (isKnown) bucket.micro = Math.min(bucket.micro, rate.perMs * START_MS);
   return { sinceMs, bucket, spent: 0 };
-}
-
-function ownOf({ sinceMs, bucket, spent }: Own): Own {
-  return { sinceMs, bucket, spent };
 }

@@ -33,7 +33,7 @@ test('when more new accounts come than can be reported, the rest waits for a rep
 
 test('tokens that a message returns cannot be spent before its reply', () => {
   const lease = new RateLease({ rps: 100, burst: 100, debtMax: 0 }, 0.5, 0);
-  const look = (nowMs: number) => lease.look(1, nowMs, true, false, false);
+  const look = (nowMs: number) => lease.look(1, nowMs, true, false, false).kind;
   lease.report(0, 60);
   const grant = { granted: 20, spent: 0, immediate: 0, lifeMs: 1_000, waitMs: 0, remaining: 50 };
   lease.settle({ ...grant, nodes: 2, weights: 2 }, 1);
