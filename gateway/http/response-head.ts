@@ -30,7 +30,7 @@ type ResponseHeadRead =
   | { readonly kind: 'bad'; readonly reason: string };
 
 /** A head longer than this is refused, and so are interim heads that are longer together. */
-export const HEAD_BYTES_MAX = 32_768;
+const HEAD_BYTES_MAX = 32_768;
 
 /** What no request of ours allows: whatever follows is no HTTP (RFC 9110 7.8). */
 const SWITCHING_PROTOCOLS = 101;

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import { HEAD_BYTES_MAX, readHead } from '../../../gateway/http/response-head.ts';
+import { readHead } from '../../../gateway/http/response-head.ts';
 
 const FINAL = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n';
+const HEAD_BYTES_MAX = 32_768;
 const HINT = 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n';
 const readOf = (text: string, passedBytes?: number) => readHead(Buffer.from(text), passedBytes);
 
