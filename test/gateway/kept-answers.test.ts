@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { result, startBackend, streamed } from '../fakes/backend.ts';
+import { result, startBackend } from '../fakes/backend.ts';
 import { startGateway } from '../started/gateway.ts';
 
 /** A gateway on one backend that has finalized slot 1,000. */
@@ -49,24 +49,6 @@ describe('a finalized block', () => {
     expect(field(second, 'x-credits-cost')).toBe(field(first, 'x-credits-cost'));
     const spent = field(first, 'x-credits-left') - field(second, 'x-credits-left');
     expect(spent).toBe(field(first, 'x-credits-cost'));
-  });
-
-  test('that was streamed is answered whole from memory, alone and in a batch', async () => {
-    backend.script((call) => streamed(call, 2));
-    const first = await ask('1', 'getBlock', '[5]');
-    expect(first.text.length).toBeGreaterThan(2 << 20);
-    const second = await ask('1', 'getBlock', '[5]');
-    expect(second.text === first.text).toBe(true);
-    const calls = ['2', '"b"'].map((id) => `{"jsonrpc":"2.0","id":${id},"method":"getBlock","params":[5]}`);
-    const batch = await (await gateway.post(`[${calls.join()}]`, key)).text();
-    expect(backend.seen.length).toBe(1);
-    const answers: unknown = JSON.parse(batch);
-    const { result: whole }: { result?: unknown } = JSON.parse(first.text);
-    expect(answers).toEqual([
-      { jsonrpc: '2.0', result: whole, id: 2 },
-      { jsonrpc: '2.0', result: whole, id: 'b' },
-    ]);
-    expect(used()).toMatchObject([{ calls: 4, errors: 0 }]);
   });
 });
 

@@ -260,11 +260,30 @@ test('a head must come whole within ten seconds, of the connection or of its fir
   idle?.[Symbol.dispose]();
 });
 
-test('a connection that never finishes its TLS handshake is ended', async () => {
-  const folder = join(import.meta.dir, '../../fixtures/tls');
-  const tls = { cert: join(folder, 'localhost.pem'), key: join(folder, 'localhost-key.pem') };
+const TLS_FOLDER = join(import.meta.dir, '../../fixtures/tls');
+const TLS = { cert: join(TLS_FOLDER, 'localhost.pem'), key: join(TLS_FOLDER, 'localhost-key.pem') };
+
+test.each([
+  ['http', {}],
+  ['https', { tls: TLS }],
+])('A8 an answer that does not begin is waited for over %s, far beyond the idle limit', async (_, rows) => {
   const { clock, advance } = createVirtualClock();
-  const { url } = open(bySize, clock, { idle_seconds: 2, tls });
+  const [arrived, late] = [Promise.withResolvers<void>(), Promise.withResolvers<RpcResponse>()];
+  const answer = () => (arrived.resolve(), late.promise);
+  const { url } = open(answer, clock, { idle_seconds: 1, ...rows });
+  const answered = fetch(url, { tls: { rejectUnauthorized: false } });
+  await arrived.promise;
+  for (let second = 0; second < 60; second++) {
+    advance(1_000);
+    await new Promise(setImmediate); // the tick
+  }
+  late.resolve(text('late'));
+  expect(await (await answered).text()).toBe('late');
+});
+
+test('a connection that never finishes its TLS handshake is ended', async () => {
+  const { clock, advance } = createVirtualClock();
+  const { url } = open(bySize, clock, { idle_seconds: 2, tls: TLS });
   using silent = await openCaller(new URL(`http://127.0.0.1:${url.port}`));
   let isOver = false;
   void silent.ended.then(() => (isOver = true));

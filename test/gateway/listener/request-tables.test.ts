@@ -137,7 +137,7 @@ const REFUSED: readonly Row[] = [
   ['an empty host', hostOf(' ')],
   ['a user in the host', hostOf('u@a')],
   ['a path in the host', hostOf('a/b')],
-  ['a list of hosts', hostOf('a, b')],
+  ['a list of hosts', hostOf('a,b')],
   ['a blank in the host', hostOf('a b')],
   ['a host beyond ASCII', hostOf('\xe9')],
   ['a port that is no number', hostOf('a:b')],
