@@ -1,56 +1,59 @@
-import { Database } from 'bun:sqlite';
-import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { Redis } from 'ioredis';
+import { beforeEach, expect, test } from 'bun:test';
+import type { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
 import { createChanges } from '../../../deploys/accounts/changes.ts';
 import { createPublication } from '../../../deploys/accounts/publication.ts';
 import { LEASE_MS } from '../../../deploys/accounts/redis-head.ts';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
-import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { HEAD, KEYS, LEASE } from '../../../shared/publication.ts';
 import type { Store } from '../../../shared/store/open.ts';
 import { seeded } from '../../fakes/seeded.ts';
-import { opened, silentLog, testConfig } from '../../started/gateway.ts';
+import { silentLog, testConfig } from '../../started/gateway.ts';
 import { waited } from '../../started/host.ts';
-import { type StartedRedis, startRedis } from '../../started/redis.ts';
+import { ADD_KEY, hurrying, newStore, redisOfFile, storeFrom } from './publishing.ts';
 
 const ORDERS = 20;
 const STEPS = 80;
-/** How much faster time goes for a publisher than for its Redis. */
-const HASTE = 20;
 /** An id that every host gives. */
 const SAME = 'same';
 const HOSTS = ['one', 'two'] as const;
 type HostName = (typeof HOSTS)[number];
 
-let server: StartedRedis;
+const redis = redisOfFile();
 let admin: Redis;
-beforeAll(async () => {
-  server = await startRedis();
-  admin = new Redis(server.port);
-});
-afterAll(async () => {
-  admin.disconnect();
-  await server[Symbol.asyncDispose]();
-});
+beforeEach(() => void (admin = redis.admin()));
 
-function newStore(bytes?: Uint8Array): Store {
-  if (bytes !== undefined) return Database.deserialize(bytes, { strict: true }) as Store; // it was one
-  const store = opened(':memory:', { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
-  store.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (1, 'payer', 'pro', 0)");
-  // What a reading finds, under the id of its delivery.
+/** A database with what a reading finds, under the id of its delivery. */
+function firstStore(): Store {
+  const store = newStore();
   store.run(
     'CREATE TABLE found (event INTEGER PRIMARY KEY, id TEXT NOT NULL, is_sent INTEGER NOT NULL DEFAULT 0)',
   );
   return store;
 }
 
+/** Publishes a database as deploys does, until it is stopped. */
+function publishing(store: Store, clock: Clock) {
+  const over = new AbortController();
+  const publication = createPublication({
+    store,
+    url: redis.url(),
+    clock,
+    log: silentLog(),
+    registry: new Registry(),
+    random: (bytes) => crypto.getRandomValues(new Uint8Array(bytes)),
+    readTerms: async () => testConfig({}),
+  });
+  if (publication === undefined) throw new Error('the address is none');
+  const ended = publication.run(over.signal);
+  return { publication, stop: async () => (over.abort(), await ended) };
+}
+
 /** Two hosts with a copy of one database each, of which some run, and what may never happen to them. */
 function startWorld(seed: number) {
   const random = seeded(seed);
   const pick = <T>(some: readonly T[]): T => some[Math.floor(random() * some.length)] as T; // none is empty
-  const data = new Map<HostName, Store>([['one', newStore()]]);
+  const data = new Map<HostName, Store>([['one', firstStore()]]);
   const running = new Map<HostName, ReturnType<typeof start>>();
   const backups: Uint8Array[] = [];
   const revoked = new Set<string>();
@@ -59,26 +62,8 @@ function startWorld(seed: number) {
   let [keys, events] = [0, 0];
 
   function start(name: HostName, store: Store) {
-    const aheadMs = Math.floor((random() - 0.5) * 7_200_000.5);
-    const clock: Clock = {
-      now: () => Date.now() + aheadMs,
-      monotonic: () => performance.now() * HASTE,
-      sleep: (ms, signal) => systemClock.sleep(ms / HASTE, signal),
-    };
-    const over = new AbortController();
-    const publication = createPublication({
-      store,
-      url: server.url,
-      clock,
-      log: silentLog(),
-      registry: new Registry(),
-      random: (bytes) => crypto.getRandomValues(new Uint8Array(bytes)),
-      readTerms: async () => testConfig({}),
-    });
-    if (publication === undefined) throw new Error('the address is none');
-    const ended = publication.run(over.signal);
-    const stop = async () => (over.abort(), await ended);
-    return { name, store, publication, stop, heldBack: new Set<number>() };
+    const started = publishing(store, hurrying(Math.floor((random() - 0.5) * 7_200_000.5)));
+    return { name, store, ...started, heldBack: new Set<number>() };
   }
 
   async function stop(name: HostName, how: 'asked' | 'killed'): Promise<void> {
@@ -128,10 +113,7 @@ function startWorld(seed: number) {
   async function change({ store, publication }: ReturnType<typeof start>): Promise<void> {
     if (publication.whyReadOnly() !== undefined) return;
     const id = (++keys).toString(16).padStart(16, '0');
-    store.run(
-      "INSERT INTO keys (id, account_id, name, hash, prefix, last4, created_at_ms) VALUES (?, 1, '', ?, '', '', 0)",
-      [id, Buffer.from(id)],
-    );
+    store.run(ADD_KEY, [id, Buffer.from(id)]);
     const working = store.query<{ id: string }, []>('SELECT id FROM keys WHERE revoked_at_ms IS NULL').all();
     if (random() < 0.3) return;
     const ended = pick(working).id;
@@ -166,7 +148,7 @@ function startWorld(seed: number) {
   }
   function copy(from: HostName, to: HostName): void {
     const bytes = data.get(from)?.serialize();
-    if (bytes !== undefined) data.set(to, newStore(bytes));
+    if (bytes !== undefined) data.set(to, storeFrom(bytes));
   }
   async function takeOver(name: HostName): Promise<void> {
     const published = Number(await admin.hget(HEAD, 'generation'));
@@ -209,7 +191,7 @@ function startWorld(seed: number) {
     if (kind === 'back up' && data.has(name)) backups.push(data.get(name)?.serialize() ?? new Uint8Array());
     if (kind === 'restore' && backups.length > 0) {
       await stop(name, 'asked');
-      data.set(name, newStore(pick(backups)));
+      data.set(name, storeFrom(pick(backups)));
       await begin(name);
     }
     if (kind === 'take over') {
@@ -238,7 +220,6 @@ function startWorld(seed: number) {
 }
 
 test('what a copy held back while another sent it is not sent again when it takes over; what comes later is (E42)', async () => {
-  await admin.flushall();
   const world = startWorld(1);
   const isSole = (name: HostName) => {
     const state = world.stateOf(name);
@@ -268,32 +249,20 @@ test('what a copy held back while another sent it is not sent again when it take
 }, 20_000);
 
 test('a process that stood still until the right to send had ended sends nothing on what Redis said before (E42)', async () => {
-  await admin.flushall();
   let stoodMs = 0;
   const clock: Clock = { ...systemClock, monotonic: () => performance.now() + stoodMs };
   const store = newStore();
-  const publication = createPublication({
-    store,
-    url: server.url,
-    clock,
-    log: silentLog(),
-    registry: new Registry(),
-    random: (bytes) => crypto.getRandomValues(new Uint8Array(bytes)),
-    readTerms: async () => testConfig({}),
-  });
-  const over = new AbortController();
-  const ended = publication?.run(over.signal);
+  const { publication, stop } = publishing(store, clock);
   try {
-    await waited(async () => (await publication?.permit()) === true);
-    const asked = publication?.permit();
-    const wasOwn = publication?.isOwn();
+    await waited(async () => (await publication.permit()) === true);
+    const asked = publication.permit();
+    const wasOwn = publication.isOwn();
     stoodMs = LEASE_MS;
-    expect([wasOwn, publication?.isOwn(), await asked]).toEqual([true, false, false]);
+    expect([wasOwn, publication.isOwn(), await asked]).toEqual([true, false, false]);
     // Redis has not given the right to another, as the next turn hears.
-    expect(await publication?.permit()).toBe(true);
+    expect(await publication.permit()).toBe(true);
   } finally {
-    over.abort();
-    await ended;
+    await stop();
     store.close();
   }
 }, 20_000);

@@ -1,8 +1,5 @@
-import { Database } from 'bun:sqlite';
-import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { Redis } from 'ioredis';
+import { expect, test } from 'bun:test';
 import { createChanges } from '../../../deploys/accounts/changes.ts';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { createFollow } from '../../../gateway/cluster/hosts.ts';
 import { openPublished } from '../../../gateway/cluster/published.ts';
 import { createServed, SERVED_MIGRATIONS } from '../../../gateway/cluster/served.ts';
@@ -10,33 +7,22 @@ import { systemClock } from '../../../shared/clock.ts';
 import { keyIdOf } from '../../../shared/keys/api-key.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { HEAD } from '../../../shared/publication.ts';
-import type { Store } from '../../../shared/store/open.ts';
 import { seeded } from '../../fakes/seeded.ts';
 import { opened } from '../../started/gateway.ts';
 import { waited } from '../../started/host.ts';
-import { type StartedRedis, startRedis } from '../../started/redis.ts';
-import { publish } from './publishing.ts';
+import { ADD_KEY, newStore, publish, redisOfFile, storeFrom } from './publishing.ts';
 
 const SEEDS = 4;
 const STEPS = 40;
 
-let server: StartedRedis;
-let admin: Redis;
-beforeAll(async () => {
-  server = await startRedis();
-  admin = new Redis(server.port);
-});
-afterAll(async () => {
-  admin.disconnect();
-  await server[Symbol.asyncDispose]();
-});
+const redis = redisOfFile();
 
 /** A deploys whose database and Redis are put back at random, each alone, and the gateway of another host. */
 async function startWorld(random: () => number) {
-  let store: Store = opened(':memory:', { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
-  store.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (1, 'payer', 'pro', 0)");
+  const admin = redis.admin();
+  let store = newStore();
   let running: ReturnType<typeof publish> | undefined;
-  const published = openPublished(server.url, systemClock, random);
+  const published = openPublished(redis.url(), systemClock, random);
   if (published === undefined) throw new Error('the address is none');
   const served = createServed(opened(':memory:', SERVED_MIGRATIONS));
   const follow = createFollow(served, published, opened(':memory:', ACCOUNTS_MIGRATIONS));
@@ -59,10 +45,7 @@ async function startWorld(random: () => number) {
   async function change(): Promise<void> {
     if (!isOwn()) return;
     const hash = hashOf(++keys);
-    store.run(
-      "INSERT INTO keys (id, account_id, name, hash, prefix, last4, created_at_ms) VALUES (?, 1, '', ?, '', '', 0)",
-      [keyIdOf(hash), hash],
-    );
+    store.run(ADD_KEY, [keyIdOf(hash), hash]);
     const working = store.query<{ id: string }, []>('SELECT id FROM keys WHERE revoked_at_ms IS NULL').all();
     const id = working[Math.floor(random() * working.length)]?.id ?? '';
     if (random() < 0.6) store.run('UPDATE keys SET revoked_at_ms = 1 WHERE id = ?', [id]);
@@ -92,7 +75,7 @@ async function startWorld(random: () => number) {
     again: change,
     stop,
     async start() {
-      running ??= publish(store, server.url);
+      running ??= publish(store, redis.url());
       await waited(isSettled);
     },
     async backUp() {
@@ -108,7 +91,7 @@ async function startWorld(random: () => number) {
       const backup = backups[Math.floor(random() * backups.length)];
       if (backup === undefined) return;
       await stop();
-      store = Database.deserialize(backup, { strict: true }) as Store; // it was one
+      store = storeFrom(backup);
     },
     async takeOver() {
       if (running?.state() !== 'behind') return;
@@ -155,7 +138,7 @@ async function startWorld(random: () => number) {
 
 test('whatever is put back in whatever order, a gateway revives no key that it saw end but by an operator, and follows again in the end (E49)', async () => {
   for (let seed = 1; seed <= SEEDS; seed++) {
-    await admin.flushall();
+    await redis.admin().flushall();
     const world = await startWorld(seeded(seed));
     const said: string[] = [];
     try {

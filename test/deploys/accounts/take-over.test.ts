@@ -1,58 +1,42 @@
-import { Database } from 'bun:sqlite';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
-import { Redis } from 'ioredis';
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import type { Redis } from 'ioredis';
 import { createChanges } from '../../../deploys/accounts/changes.ts';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
-import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { ENDED, HEAD, SEEN } from '../../../shared/publication.ts';
 import type { Store } from '../../../shared/store/open.ts';
-import { opened } from '../../started/gateway.ts';
 import { waited } from '../../started/host.ts';
-import { type StartedRedis, startRedis } from '../../started/redis.ts';
-import { headAt, publish as publishing } from './publishing.ts';
+import { ADD_KEY, copyOf, headAt, newStore, publish as publishing, redisOfFile } from './publishing.ts';
 
 /** An operator's word for one of several copies of a database. */
-let server: StartedRedis;
+const redis = redisOfFile();
 let admin: Redis;
 let stores: Store[];
 let running: (() => Promise<void>)[];
-beforeAll(async () => {
-  server = await startRedis();
-  admin = new Redis(server.port);
-});
-beforeEach(async () => {
-  await admin.flushall();
+beforeEach(() => {
+  admin = redis.admin();
   [stores, running] = [[], []];
 });
 afterEach(async () => {
   await Promise.all(running.map((end) => end()));
   for (const store of stores) store.close();
 });
-afterAll(async () => {
-  admin.disconnect();
-  await server[Symbol.asyncDispose]();
-});
 
 function publish(store: Store, options: Parameters<typeof publishing>[2] = {}) {
-  const publisher = publishing(store, server.url, options);
+  const publisher = publishing(store, redis.url(), options);
   running.push(publisher.stop);
   return publisher;
 }
-function copyOf(store: Store): Store {
-  const copy = Database.deserialize(store.serialize(), { strict: true }) as Store; // it was one
-  stores.push(copy);
-  return copy;
+function keep(store: Store): Store {
+  stores.push(store);
+  return store;
 }
 const generation = async () => Number(await admin.hget(HEAD, 'generation'));
 
 /** A database that is behind one of which it is a copy, and knows it. */
 async function startBehind(): Promise<Store> {
-  const current = opened(':memory:', { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
-  stores.push(current);
-  current.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (1, 'payer', 'pro', 0)");
+  const current = keep(newStore());
   const first = publish(current);
   await waited(first.isWhole);
-  const older = copyOf(current);
+  const older = keep(copyOf(current));
   current.run('UPDATE accounts SET suspended = 1');
   await waited(async () => (await admin.hget(HEAD, 'seq')) === `${createChanges(current).revision().value}`);
   await first.stop();
@@ -65,7 +49,7 @@ async function startBehind(): Promise<Store> {
 test("an operator's word that a copy has too is void there as soon as one of the two has taken over (E47)", async () => {
   const one = await startBehind();
   createChanges(one).requestTakeOver(await generation());
-  const two = copyOf(one);
+  const two = keep(copyOf(one));
   const first = publish(one);
   await waited(first.isWhole);
   const taken = await generation();
@@ -120,12 +104,7 @@ test('a word for what is so already is void, and is not kept for later (E47)', a
 
 test('keys that ended elsewhere are ended before a take-over is claimed, and those until then right after it (E42)', async () => {
   const one = await startBehind();
-  for (const id of ['a', 'b'])
-    one.run(
-      `INSERT INTO keys (id, account_id, name, hash, prefix, last4, created_at_ms)
-       VALUES (?1, 1, '', CAST(?1 AS BLOB), '', '', 0)`,
-      [id],
-    );
+  for (const id of ['a', 'b']) one.run(ADD_KEY, [id, Buffer.from(id)]);
   const revoked = () => one.query('SELECT id FROM keys WHERE revoked_at_ms > 0 ORDER BY id').values().flat();
   await admin.zadd(ENDED, 1, 'ra');
   let before: unknown;
@@ -143,9 +122,9 @@ test('keys that ended elsewhere are ended before a take-over is claimed, and tho
 test('of two copies with a word that start at once one takes over (E47)', async () => {
   const one = await startBehind();
   createChanges(one).requestTakeOver(await generation());
-  const both = [publish(one), publish(copyOf(one))];
+  const both = [publish(one), publish(keep(copyOf(one)))];
   await waited(() => both.some(({ isWhole }) => isWhole()) && both.some(({ state }) => state() === 'behind'));
-  await Bun.sleep(1_200); // more than two turns of each: nothing is to come
+  await both.find(({ isWhole }) => isWhole())?.looked(3); // turns of its own: nothing is to come
   expect(both.map(({ state }) => state()).toSorted()).toEqual(['behind', 'sole']);
   expect(both.flatMap(({ takenOver }) => takenOver)).toHaveLength(1);
 }, 20_000);
@@ -167,7 +146,7 @@ test('a word counts still when the start that took over by it died before it cou
   const one = await startBehind();
   const changes = createChanges(one);
   const as = changes.requestTakeOver(await generation());
-  const killed = headAt(server.url, changes.origin);
+  const killed = headAt(redis.url(), changes.origin);
   await waited(killed.isConnected);
   changes.addPublisher(killed.holder, 0, as);
   const { announced, turns } = changes.last();
