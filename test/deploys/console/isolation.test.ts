@@ -107,27 +107,3 @@ describe("another account's rows", () => {
       }
   });
 });
-
-/** A form that looks a host up and changes nothing. */
-const LOOKS_ONLY = new Set(['/accounts/:accountId/webhooks/check']);
-/** What a form needs to have been done before it, on the webhook of its account. */
-const FIRST: Readonly<Record<string, string>> = {
-  '/rotation/switch': '/rotation',
-  '/rotation/cancel': '/rotation',
-  '/resume': '/pause',
-  '/operator/accounts/:id/resume': '/operator/accounts/:id/suspend',
-};
-
-test('every form of the walks does what it is for when its owner sends it', async () => {
-  for (const path of pathsOf(world).filter((each) => each.includes(':') && !LOOKS_ONLY.has(each))) {
-    const fresh = await startOwned();
-    using owned = fresh.world;
-    const asker = whoMay(owned, path, fresh.ann);
-    if (!(await methodsOf(owned, path, fresh.ann)).includes('POST')) continue;
-    const [end = '', first = ''] = Object.entries(FIRST).findLast(([last]) => path.endsWith(last)) ?? [];
-    if (first !== '') await ask(asker, 'POST', filled(path.replace(end, first), fresh.ann), fresh.ann);
-    const earlier = stored(owned);
-    const { status } = await ask(asker, 'POST', filled(path, fresh.ann), fresh.ann);
-    expect([path, status < 400, Bun.deepEquals(stored(owned), earlier)]).toEqual([path, true, false]);
-  }
-}, 20_000);

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { TOTP } from 'otpauth';
+import { hashOf, keyIdOf, readApiKey } from '../../../shared/keys/api-key.ts';
 import { type Asker, filled, type Owner, pathsOf, startOwned } from './walks.ts';
 import type { World } from './world.ts';
 
@@ -54,6 +55,8 @@ test.each([
   async (_, path, fields) => {
     const { html, to } = await sent(ann, filled(path, ann), { ...fields, once: 'a'.repeat(22) });
     const key = secretIn(html, /sluice_\w{38}/);
+    const read = readApiKey(key);
+    expect(to).toStartWith(`/accounts/${ann.accountId}/keys/${read && keyIdOf(hashOf(read))}?shown=`);
     expect(await (await ann.ask(to)).text()).not.toContain(key);
     await expectNowhere([key], to.slice(to.indexOf('?')));
     const again = await sent(ann, filled(path, ann), { ...fields, once: 'a'.repeat(22) });
@@ -83,6 +86,7 @@ test('a password that an operator makes is on the first page alone', async () =>
   const { html, to } = await sent(world.operator, filled('/operator/users/:userId/password', ann), {});
   const password = secretIn(html, /\b(?:[a-z2-9A]{5}-){3}[a-z2-9A]{5}\b/);
   await expectNowhere([password], to.slice(to.indexOf('?')));
+  expect(world.auth.users.byId(ann.user.id)?.passwordHash).toBe(`plain ${password}`);
 });
 
 test('the key of a second factor and its backup codes are on no page once a code has confirmed it', async () => {

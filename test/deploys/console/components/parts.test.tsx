@@ -104,12 +104,13 @@ test.each([
   '/\n/evil.example.com/',
   'evil',
   '',
-])('an address that leads elsewhere becomes no link or form: %p', (to) => {
-  const html = render(
-    <div>
-      <Link to={to}>a</Link>
-      <PostForm action={to} button="c" />
-    </div>,
-  );
-  expect(html).not.toMatch(/ (?:href|action)=/);
+])('an address that leads elsewhere becomes no link or form, as one of the console does: %p', (elsewhere) => {
+  const ledBy = (to: string) =>
+    render(
+      <div>
+        <Link to={to}>a</Link>
+        <PostForm action={to} button="c" />
+      </div>,
+    ).match(/ (?:href|action)=/g);
+  expect([ledBy('/in'), ledBy(elsewhere)]).toEqual([[' href=', ' action='], null]);
 });

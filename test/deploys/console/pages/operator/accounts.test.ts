@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { COMMAND_LINE } from '../../../auth/people.ts';
-import { type Customer, startWorld, type World } from '../../world.ts';
+import { startWorld, type World } from '../../world.ts';
 
 let world: World;
 let { get, post }: World['operator'] = {} as never; // of each test's own world
@@ -44,16 +44,6 @@ describe('the list of accounts', () => {
   });
 });
 
-describe('a new account', () => {
-  test('is made and shown, with who made it', async () => {
-    const { status, to } = await post(`${ACCOUNTS}/new`, { name: ' acme ', plan: 'pro' });
-    const made = world.accounts.find('acme');
-    expect([status, to]).toEqual([303, `${ACCOUNTS}/${made?.id}?done=account-created`]);
-    expect(made?.plan).toBe('pro');
-    expect(world.actions(made?.id ?? 0)).toEqual(byOperator('account.create'));
-  });
-});
-
 describe('an account', () => {
   let id: number;
   let path: string;
@@ -69,13 +59,6 @@ describe('an account', () => {
     expect(text).toContain('250,000');
     expect(text).toContain('Command line');
     expect(text).toContain('name: acme, plan: trial');
-  });
-
-  test('is put on another plan, and on none', async () => {
-    expect((await post(`${path}/plan`, { plan: 'scale' })).to).toContain('done=plan-changed');
-    expect(now()?.plan).toBe('scale');
-    await post(`${path}/plan`, { plan: 'none' });
-    expect(now()?.plan).toBeUndefined();
   });
 
   test('gets credits once per form, with a reason', async () => {
@@ -94,21 +77,6 @@ describe('an account', () => {
     expect((await get(path)).text).toContain('unlimited credits');
     const { page } = await post(`${path}/credits`, { once: ONCE, credits: '5', reason: 'why' });
     expect(page.errorAt('credits')).toBe('Plan pro has unlimited credits.');
-  });
-
-  test('is suspended only with its name typed, and resumed', async () => {
-    expect((await get(`${path}/suspend`)).text).toContain('Type acme to confirm');
-    expect((await post(`${path}/suspend`, { confirm: ' acme ' })).to).toContain('done=account-suspended');
-    expect(now()?.isSuspended).toBe(true);
-    expect((await get(path)).text).toContain('all API keys are rejected');
-    await post(`${path}/resume`);
-    expect(now()?.isSuspended).toBe(false);
-    expect(world.actions(id).slice(0, 2)).toEqual(byOperator('account.resume', 'account.suspend'));
-  });
-
-  test('is renamed', async () => {
-    expect((await post(`${path}/rename`, { name: 'acme 2' })).status).toBe(303);
-    expect(now()?.name).toBe('acme 2');
   });
 
   test.each(['0', '01', '999', 'x', '1e3'])('that is not there is not found: %s', async (absent) => {
@@ -150,37 +118,6 @@ describe('the users of an account', () => {
     const { status } = await post(`/operator/accounts/${mine.id}/users`, fields);
     expect(status).toBe(422);
     expect(world.auth.users.byId(victim.id)).toEqual(victim);
-  });
-
-  describe('with one', () => {
-    let ann: Customer;
-    let path: string;
-    beforeEach(() => {
-      ann = world.customer('acme', 'trial', 'ann@example.com');
-      path = `/operator/users/${ann.user.id}`;
-    });
-
-    test('get a new password, are signed out, and are removed with their email typed', async () => {
-      expect((await ann.ask('/settings')).status).toBe(200);
-      const { to } = await post(`${path}/password`);
-      const password = shownIn((await get(to)).html);
-      expect(world.auth.users.byId(ann.user.id)?.passwordHash).toBe(`plain ${password}`);
-      expect((await ann.ask('/settings')).status).toBe(303);
-      const later = world.session(ann.user);
-      await post(`${path}/sign-out`);
-      expect((await later.ask('/settings')).status).toBe(303);
-      const removed = await post(`${path}/remove`, { confirm: ann.user.email });
-      expect(removed.to).toBe(`${ACCOUNTS}/${ann.accountId}?done=user-removed`);
-      expect(world.auth.users.byId(ann.user.id)).toBeUndefined();
-    });
-
-    test('lose their second factor with their email typed', async () => {
-      const { id } = ann.user;
-      world.store.run("UPDATE users SET totp_secret = x'00' WHERE id = ?", [id]);
-      expect((await post(`${path}/second-factor`, { confirm: ann.user.email })).status).toBe(303);
-      expect(world.auth.users.byId(id)?.hasSecondFactor).toBe(false);
-      expect(world.actions(ann.accountId).slice(0, 1)).toEqual(byOperator('user.second-factor-off'));
-    });
   });
 
   test('who are operators and remove each other at once are not both gone', async () => {
