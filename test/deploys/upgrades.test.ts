@@ -70,19 +70,4 @@ describe('a program that is upgraded', () => {
     expect(queue.rows('SELECT * FROM events')).toEqual([]);
     expect((await programsOf(await deploys.get()))[0]).toMatchObject({ deploy_slot: 6 });
   });
-
-  test('on a chain that became another one in the middle is told to nobody', async () => {
-    const { deploys, chain, queue } = start();
-    await using _ = deploys;
-    queue.addWebhook('one');
-    let result = addressOf('one');
-    chain.fault = ({ method }) =>
-      method === 'getGenesisHash' ? Response.json({ jsonrpc: '2.0', id: 1, result }) : undefined;
-    await deploys.watch();
-    result = addressOf('other');
-    chain.deploy(addressOf('A'), 6, AUTHORITY);
-    await deploys.readAgain();
-    expect(queue.rows('SELECT * FROM events')).toEqual([]);
-    expect(JSON.stringify(deploys.lines)).toContain('the chain is a different one');
-  });
 });

@@ -1,12 +1,9 @@
 import { describe, expect, test } from 'bun:test';
-import { join } from 'node:path';
 import type { Outbox } from '../../../deploys/outbox/outbox.ts';
 import type { Sent } from '../../../deploys/outbox/outcome.ts';
-import { systemClock } from '../../../shared/clock.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered, failedWith } from '../../fakes/scripted-send.ts';
-import { temporaryFolder } from '../../started/gateway.ts';
 import { queueWith, startQueue } from '../outbox/queue.ts';
 import { isSigned } from './is-signed.ts';
 import { HOUR, MINUTE, SECOND, SECRET, SOON, startSending, startWorker, type TimedPost } from './working.ts';
@@ -156,28 +153,6 @@ describe('a stop (E22)', () => {
     ]);
     expect(work.outbox.claim(work.clock.now(), [])).toHaveLength(1);
   });
-});
-
-test('SIGTERM during an attempt waits for its end, records it and exits 0; nothing is sent again (E22)', async () => {
-  using folder = temporaryFolder();
-  const path = join(folder.path, 'sluice.db');
-  using queue = startQueue(path);
-  queue.addWebhook('one');
-  queue.upgrade('A', 7, systemClock.now());
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, 'stopping-child.ts'), path], {
-    stdout: 'pipe',
-    stderr: 'inherit',
-  });
-  let printed = '';
-  for await (const chunk of child.stdout) {
-    printed += Buffer.from(chunk).toString();
-    child.kill('SIGTERM');
-  }
-  expect([await child.exited, child.signalCode, printed]).toEqual([0, null, 'sent\n']);
-  expect(queue.values('SELECT d.state, a.state FROM deliveries d JOIN attempts a')).toEqual([
-    ['delivered', 'succeeded'],
-  ]);
-  expect(queue.outbox.claim(systemClock.now() + 24 * HOUR, [])).toEqual([]);
 });
 
 describe('a full disk (E23)', () => {

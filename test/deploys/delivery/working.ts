@@ -14,15 +14,6 @@ export const [SECOND, MINUTE, HOUR] = [1_000, 60_000, 3_600_000];
 /** Two turns of the worker while there is something to do: one that sends, one that records. */
 export const SOON = 40;
 
-/** For a worker in which nothing may go wrong: what it tells goes nowhere, and trouble to `fail`. */
-export const quiet = (fail: (error: unknown) => void) => ({
-  noteEnded: () => {},
-  noteReaped: () => {},
-  noteClockMoved: () => {},
-  noteTrouble: fail,
-  noteBroken: fail,
-});
-
 /** A post as the receiver saw it, with the instant it came at. */
 export type TimedPost = SeenPost & Readonly<{ atMs: number }>;
 
