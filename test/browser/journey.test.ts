@@ -3,6 +3,7 @@ import type { Page } from 'playwright-core';
 import { Secret } from '../../shared/secret.ts';
 import { isSigned } from '../deploys/delivery/is-signed.ts';
 import { createNamespace } from '../started/namespace.ts';
+import { until } from '../started/stack.ts';
 import { type StartedBrowser, startBrowser, type WatchedPage } from '../started/browser.ts';
 import { lookAt } from './look-at.ts';
 import { PAGES } from './pages.ts';
@@ -31,15 +32,6 @@ function arrived(text: string) {
   const signedBy = (secret: string) =>
     isSigned(new Secret(secret), { timestamp, signature }, body, Date.now() / 1_000);
   return { event: JSON.parse(body.toString()) as any, delivery: field('x-service-delivery'), signedBy }; // oxlint-disable-line no-explicit-any -- compared member by member below
-}
-
-/** Waits for an answer, which processes that move by themselves give after some time; throws after a minute. */
-async function eventually<T>(ask: () => Promise<T | undefined | false | ''>): Promise<T> {
-  for (const untilMs = performance.now() + 60_000; performance.now() < untilMs; await Bun.sleep(50)) {
-    const answer = await ask();
-    if (answer !== undefined && answer !== false && answer !== '') return answer;
-  }
-  throw new Error('no answer within a minute');
 }
 
 describe.skipIf(reason !== undefined)('an operator and a customer, in a browser', () => {
@@ -125,11 +117,11 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
   test('calls with the key move the chart of the overview, by themselves', async () => {
     await visit(customer, 'Overview');
     const drawn = () =>
-      customer.evaluate<string>("document.querySelector('#last-hour canvas')?.toDataURL() ?? ''");
-    const before = await eventually(drawn);
+      customer.evaluate<string | undefined>("document.querySelector('#last-hour canvas')?.toDataURL()");
+    const before = await until(drawn);
     for (let i = 0; i < 9; i++) expect((await world.call(key, 'getSlot')).status).toBe(200);
     await main(customer).getByText('9 requests, 0 errors').waitFor({ timeout: 60_000 });
-    await eventually(async () => (await drawn()) !== before && (await drawn()) !== '');
+    await until(async () => ![undefined, before].includes(await drawn()));
     await main(customer).getByText('Credits left').waitFor();
     expect(await main(customer).textContent()).toContain(String(TRIAL_CREDITS - 9));
     expect(await lookAt(customer)).toEqual([]);
@@ -221,7 +213,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     await operator.getByLabel('Reason').fill(REASON);
     await button(operator, 'Add credits').click();
     await operator.getByText('Credits added.').waitFor();
-    await eventually(async () => (await status()) === 200);
+    await until(async () => (await status()) === 200);
     await visit(operator, 'Audit log');
     await main(operator).getByText(REASON).waitFor();
   });
@@ -232,7 +224,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     await customer.getByLabel('Type indexer to confirm').fill('indexer');
     await button(customer, 'Revoke key').click();
     await customer.getByText('API key revoked.').waitFor();
-    await eventually(async () => (await world.call(key, 'getSlot')).status === 401);
+    await until(async () => (await world.call(key, 'getSlot')).status === 401);
     expect(await lookAt(customer)).toEqual([]);
   });
 

@@ -10,11 +10,14 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { WEBHOOKS_PATH } from '../../deploys/api/webhook-routes.ts';
+import { argon2id } from '../../deploys/auth/passwords.ts';
+import { DEPLOYS_MIGRATIONS } from '../../deploys/schema.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { takeLock } from '../../shared/store/lock.ts';
 import { addKey, opened, temporaryFolder } from '../started/gateway.ts';
 import { childEnv, hasOpen, ROOT, runToEnd, startProcess } from '../started/process.ts';
 import { until } from '../started/stack.ts';
+import { createVisitor, logIn, PASSWORD } from './auth/people.ts';
 
 const MAIN = join(ROOT, 'deploys/main.ts');
 const AWAY = 'http://127.0.0.1:1';
@@ -228,6 +231,35 @@ describe('started by hand without an operator', () => {
     expect((await fetch(new URL('/login', app.url))).status).toBe(404);
   }, 20_000);
 });
+
+test('a login reads and changes webhooks, a change from its own pages alone, and not with a wrong key', async () => {
+  using folder = folderWith('');
+  using store = opened(join(folder.dataDir, ACCOUNTS_FILE), {
+    ...ACCOUNTS_MIGRATIONS,
+    ...DEPLOYS_MIGRATIONS,
+  });
+  addKey(store, 'trial');
+  store.run(
+    `INSERT INTO users (id, email, role, account_id, password_hash, created_at_ms)
+     SELECT 'bob', 'bob@example.com', 'customer', id, ?, 0 FROM accounts`,
+    [await argon2id.hash(PASSWORD)],
+  );
+  await using app = await startProcess(folder.args, folder.path);
+  const visitor = createVisitor(app.url.origin, (request) => fetch(request, { redirect: 'manual' }));
+  const statusOf = async (headers: Record<string, string>) =>
+    (await visitor.get(WEBHOOKS_PATH, headers)).status;
+  expect(await statusOf({})).toBe(401);
+  expect((await logIn(visitor, 'bob@example.com')).status).toBe(303);
+  expect([await statusOf({}), await statusOf({ 'x-token': 'sluice_wrong' })]).toEqual([200, 401]);
+  for (const [headers, status] of [
+    [{ 'sec-fetch-site': 'cross-site' }, 403],
+    [{}, 403],
+    [{ 'sec-fetch-site': 'same-origin' }, 422],
+  ] as const) {
+    const change = { method: 'POST', headers, body: '{"url":"http://not.https"}' };
+    expect((await visitor.send(WEBHOOKS_PATH, change)).status).toBe(status);
+  }
+}, 20_000);
 
 describe('webhooks', () => {
   /** The headers of a new key. */

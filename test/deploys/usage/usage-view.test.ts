@@ -160,7 +160,7 @@ function paused() {
     /** Ends the pause, and lets everything run until the next. */
     async pass() {
       end?.();
-      await Bun.sleep(0);
+      await new Promise((resolve) => setImmediate(resolve));
     },
   };
 }

@@ -55,13 +55,18 @@ describe('a test', () => {
   test('leaves the newest thousand deliveries of its webhook, and what is open', async () => {
     using webhooks = await started();
     const { queue, clock, id } = webhooks;
-    for (let i = 0; i < 1_100; i++) {
+    webhooks.pause(byMe, id);
+    queue.store.transaction(() => {
+      for (let i = 0; i < 1_100; i++) queue.enqueue.ping(id, clock.now() - HOUR_MS);
+    })();
+    webhooks.resume(byMe, id);
+    queue.upgrade('A', 7);
+    for (let i = 0; i < 3; i++) {
       expect(webhooks.sendTest(byMe, id).kind).toBe('queued');
-      for (const claim of queue.outbox.claim(clock.now(), [])) queue.end(claim, answered(200), clock.now());
       await clock.advance(6_000);
     }
+    expect(queue.states().filter((state) => state === 'queued')).toHaveLength(4);
     expect(queue.values('SELECT count(*) FROM deliveries')).toEqual([[1_000]]);
-    expect(queue.values('SELECT count(*) FROM attempts')).toEqual([[1_000]]);
   });
 });
 
