@@ -64,14 +64,6 @@ describe('C10 an address that tries many keys is barred', () => {
     const asks = [1, 2, 3].map((n) => ({ key, head: heads(n) }));
     expect(await askFrom(gateway.url, ELSEWHERE, asks)).toEqual([200, 200, 429]);
   });
-
-  test('C10 a request without a key, or with one that is known, is no failure', async () => {
-    await using gateway = await start();
-    const key = gateway.key();
-    const asks = Array.from({ length: FAILURES_MAX }, () => [{ key: '' }, { key }]).flat();
-    await askFrom(gateway.url, HERE, asks);
-    expect(await guessFrom(gateway.url, HERE, 1)).toEqual([401]);
-  });
 });
 
 describe('C11 a key is one identity with one bucket in whatever form it comes', () => {

@@ -23,12 +23,6 @@ const ask = async (body: string, key: string) => (await gateway.post(body, key))
 describe('H1 calls that differ in anything are sent separately', () => {
   test.each([
     ['commitment', '["x",{"commitment":"processed"}]', '["x",{"commitment":"finalized"}]'],
-    ['encoding', '["x",{"encoding":"base58"}]', '["x",{"encoding":"base64"}]'],
-    [
-      'dataSlice',
-      '["x",{"dataSlice":{"offset":0,"length":1}}]',
-      '["x",{"dataSlice":{"offset":1,"length":1}}]',
-    ],
     ['minContextSlot', '["x",{"minContextSlot":1}]', '["x",{"minContextSlot":2}]'],
     ['the case of an address', '["abc"]', '["ABC"]'],
   ])('H1 %s', async (_name, one, other) => {

@@ -119,37 +119,6 @@ describe('G13 a backend that answers in three seconds while its twin does at onc
     await world.pass(4_000);
     expect(new Set(await Promise.all(underWay))).toEqual(new Set([200]));
   }, 30_000);
-
-  test.each([1, 2])(
-    'G13 keeps its callers when the heavy calls of %i take as long at its twin',
-    async (accounts) => {
-      const keys: string[] = [];
-      while (keys.length < accounts) keys.push(await world.keyOnFirst());
-      for (const twin of world.twins)
-        twin.script((call) => (call.method === 'getMultipleAccounts' ? world.after(250)(call) : undefined));
-      const underWay: Promise<Response>[] = [];
-      const heavy = () => void underWay.push(...keys.map((key) => world.post(key, 'getMultipleAccounts')));
-      await world.pass(20_000, heavy);
-      expect(await callsTo(0, () => world.pass(10_000, heavy))).toBe((keys.length * 10_000) / STEP_MS);
-      expect(world.gateway.gateway.status().backends).toMatchObject([{ why: null }, { why: null }]);
-      expect(world.lines().length).toBe(2);
-      await world.pass(STEP_MS);
-      await Promise.all(underWay);
-    },
-  );
-
-  test('G13 serves all the same when its twin is gone', async () => {
-    const key = await world.keyOnFirst();
-    world.twins[0].script(world.after(3_000));
-    const underWay: Promise<Response>[] = [];
-    await world.pass(15_000, () => void underWay.push(world.post(key)));
-    expect(world.gateway.gateway.status().backends).toMatchObject([{ why: 'slow' }, { why: null }]);
-    world.twins[1].script(() => new Response('down', { status: 503 }));
-    const answer = world.post(key);
-    await world.pass(4_000);
-    expect((await answer).status).toBe(200);
-    await Promise.all(underWay);
-  });
 });
 
 describe('G14 with gateway.hedge a light read that is late', () => {

@@ -39,7 +39,7 @@ test('of keys from a barred address a hundred are looked up in each second, and 
   expect(await ask(text('good'))).toBe('too-many-failed-keys');
 });
 
-test('a conflict is a failed key; no key, and a check that cannot be done, are not', async () => {
+test('C10 a conflict is a failed key; no key, and a check that cannot be done, are not', async () => {
   const { ask } = asking();
   for (let i = 0; i < 200; i++) {
     expect(await ask({ kind: 'none' })).toBe('missing-key');

@@ -1,48 +1,15 @@
 import { isUtf8 } from 'node:buffer';
 import { expect, test } from 'bun:test';
-import type { HttpReply } from '../../../gateway/upstream/http-connection.ts';
 import type { Framing } from '../../../gateway/http/body-decoder.ts';
 import { judge } from '../../../gateway/upstream/response-reader.ts';
 import { NEVER, OPEN, TAKEN } from '../json/json-cases.ts';
+import { reply } from './replies.ts';
 
 const SENT = Buffer.from('"7AJQ2MZXW4KBTNVC"');
 const OWN = Buffer.from('7');
 const [BEFORE, BEHIND] = ['{"jsonrpc":"2.0","result":', ',"id":'];
 const answerOf = (json: Buffer, id: Buffer) =>
   Buffer.concat([Buffer.from(BEFORE), json, Buffer.from(BEHIND), id, Buffer.from('}\n')]);
-
-/** A reply of these pieces, the first of which comes with its head. */
-function reply(pieces: readonly Buffer[], framing: Framing): HttpReply {
-  const [first = Buffer.alloc(0), ...coming] = pieces;
-  const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
-  const here = [first];
-  let hasEnded = coming.length === 0;
-  let isCancelled = false;
-  return {
-    kind: 'reply',
-    head: { status: 200, isJson: true, encoding: undefined, framing, reusable: true },
-    body: {
-      pieces: here,
-      get end() {
-        return hasEnded ? ({ kind: 'complete', bytes } as const) : undefined;
-      },
-      offer: () => undefined,
-      cancel: () => void (isCancelled = true),
-      async more() {
-        const next = coming.shift();
-        if (next === undefined) hasEnded = true;
-        else here.push(next);
-      },
-      async pipe(write) {
-        for (let piece = here.shift() ?? coming.shift(); piece !== undefined && !isCancelled;) {
-          await write(piece);
-          piece = here.shift() ?? coming.shift();
-        }
-        return isCancelled ? { kind: 'cut', reason: 'cancelled', bytes } : { kind: 'complete', bytes };
-      },
-    },
-  };
-}
 
 /** What the caller of a small answer gets, in each framing and however it is cut; `undefined`: it is refused, or cut. */
 async function given(
@@ -57,10 +24,7 @@ async function given(
   return Promise.all(
     framings.flatMap((framing) =>
       ways.map(async (pieces) => {
-        const made = reply(
-          pieces.map((piece) => Buffer.from(piece)),
-          framing,
-        );
+        const { made } = reply(pieces, { framing, ended: pieces.length === 1 });
         const ids = { slotIn: 'context' as const, sentId: SENT, callerId: OWN };
         const judged = await judge(made, ids, isTrusted, new AbortController().signal);
         if (judged.kind === 'whole') return Buffer.from(judged.bytes);

@@ -7,70 +7,13 @@ import type { HttpReply, ReplyBody } from '../../../gateway/upstream/http-connec
 import type { Framing } from '../../../gateway/http/body-decoder.ts';
 import { jsonText } from '../json/json-text.ts';
 import { textOfBody } from '../stream-body.ts';
+import { type Fields, type Pieces, reply } from './replies.ts';
 
 /** What the call was sent under, and a caller's id that looks like a name. */
 const SENT = '"7AJQ2MZXW4KBTNVC"';
 const OWN = '"id"';
 const OK = `{"jsonrpc":"2.0","result":1,"id":${SENT}}\n`;
 const withOwn = (text: string, own = OWN) => text.replace(SENT, own);
-
-type Fields = Readonly<{
-  status?: number;
-  isJson?: boolean;
-  encoding?: string;
-  /** By default the length of the whole body. */
-  framing?: Framing;
-  /** How it ends, when not completely. */
-  cut?: Extract<BodyEnd, { kind: 'cut' }>['reason'];
-  /** Whether all of it has come with the head. */
-  ended?: boolean;
-}>;
-
-type Pieces = string | Uint8Array | readonly (string | Uint8Array)[];
-
-/** A reply as a backend might send it, its first piece with its head, and whether its body was thrown away. */
-function reply(body: Pieces, fields: Fields = {}) {
-  const all = typeof body === 'string' || body instanceof Uint8Array ? [body] : body;
-  const coming = all.map((piece) => Buffer.from(piece));
-  const bytes = coming.reduce((sum, piece) => sum + piece.length, 0);
-  const { cut } = fields;
-  const pieces = coming.splice(0, 1);
-  const last: BodyEnd = cut === undefined ? { kind: 'complete', bytes } : { kind: 'cut', reason: cut, bytes };
-  let end = fields.ended === true ? last : undefined;
-  const state = { cancelled: false };
-  const made: HttpReply = {
-    kind: 'reply',
-    head: {
-      status: fields.status ?? 200,
-      isJson: fields.isJson ?? true,
-      encoding: fields.encoding,
-      framing: fields.framing ?? bytes,
-      reusable: true,
-    },
-    body: {
-      pieces,
-      get end() {
-        return end;
-      },
-      offer: () => undefined,
-      cancel: () => void (state.cancelled = true),
-      async more() {
-        if (coming.length === 0) end = last;
-        pieces.push(...coming.splice(0, 1));
-      },
-      async pipe(write) {
-        const next = () => pieces.shift() ?? coming.shift();
-        for (let piece = next(); piece !== undefined; piece = next()) {
-          if (state.cancelled) break;
-          await write(piece);
-          piece.fill('#'); // a connection uses its memory again
-        }
-        return state.cancelled ? { kind: 'cut', reason: 'cancelled', bytes } : last;
-      },
-    },
-  };
-  return { made, state };
-}
 
 const CHUNKED: Framing = 'chunked';
 const NEVER = new AbortController().signal;

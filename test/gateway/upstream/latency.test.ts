@@ -122,7 +122,7 @@ const OF_A = Array.from({ length: 100 }, (_, id) => id).filter((id) => {
   return others.every((other) => other < a);
 });
 
-describe('calls that take long wherever they are answered', () => {
+describe('G13 calls that take long wherever they are answered', () => {
   /** Lets accounts that prefer a call each quarter of a second; gives the calls, and those that others answered. */
   function called(accounts: readonly number[], msAt: (backend: Backend, account: number) => number) {
     const all = pooled();
