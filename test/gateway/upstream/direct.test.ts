@@ -251,6 +251,17 @@ describe('identical reads that are under way', () => {
     expect(await own).toBe(rpc('1', '7'));
   });
 
+  test('are not those that only have the same place: of hundreds that come together each has its own answer', async () => {
+    using gateway = world();
+    gateway.fakes[0]?.script((exchange) => {
+      const number = /"params":\[(\d+)\]/.exec(exchange.text)?.[1];
+      return exchange.send(plain(rpc(exchange.id, number ?? '')));
+    });
+    const numbers = Array.from({ length: 400 }, (_, i) => String(1_000 + i));
+    const texts = numbers.map((number) => gateway.text({ params: `[${number}]` }));
+    expect(await Promise.all(texts)).toEqual(numbers.map((number) => rpc('1', number)));
+  });
+
   test.each<[string, Told, Told]>([
     ['parameters in other words', { params: '["x"]' }, { params: '[ "x"]' }],
     ['parameters above 1 KB', { params: `["${'x'.repeat(1_100)}"]` }, { params: `["${'x'.repeat(1_100)}"]` }],
