@@ -19,6 +19,7 @@ export type Script = (call: SeenCall) => Response | Promise<Response> | undefine
  */
 export function startBackend(script: Script = () => undefined, port = 0) {
   const seen: SeenCall[] = [];
+  const awaited: (readonly [calls: number, come: () => void])[] = [];
   let script_ = script;
   let probe_: Script = () => undefined;
   const server = Bun.serve({
@@ -34,12 +35,16 @@ export function startBackend(script: Script = () => undefined, port = 0) {
       if (call.id === `"${PROBE_ID}"`)
         return (await probe_(call)) ?? failure(call, -32601, 'Method not found');
       seen.push(call);
+      for (const [count, come] of awaited) if (seen.length >= count) come();
       return (await script_(call)) ?? result(call, `"answer to ${call.method}"`);
     },
   });
   return {
     url: server.url.href,
     seen,
+    /** Resolves when so many have been seen. */
+    called: (count: number) =>
+      new Promise<void>((come) => (seen.length >= count ? come() : void awaited.push([count, come]))),
     /** Changes what it does from the next call on. */
     script: (next: Script) => void (script_ = next),
     /** Changes what it does with the gateway's own questions, which are not in `seen`; until then it knows none of them. */

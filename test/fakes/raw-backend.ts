@@ -65,6 +65,7 @@ export function startRawBackend(script: RawScript) {
   let connections = 0;
   let open = 0;
   let calls = 0;
+  const awaited: (readonly [calls: number, come: () => void])[] = [];
   const sockets = new Set<Bun.Socket<State>>();
   const listener = Bun.listen<State>({
     hostname: '127.0.0.1',
@@ -87,6 +88,7 @@ export function startRawBackend(script: RawScript) {
         if (text.includes(`"id":"${PROBE_ID}"`)) return void exchangeOf(socket, text).send(plain(UNKNOWN));
         state.nth++;
         calls++;
+        for (const [count, come] of awaited) if (calls >= count) come();
         script_(exchangeOf(socket, text));
       },
       drain: ({ data }) => data.drained?.resolve(),
@@ -104,6 +106,9 @@ export function startRawBackend(script: RawScript) {
     open: () => open,
     /** Whole requests that have come, over all connections. */
     calls: () => calls,
+    /** Resolves when so many have come. */
+    called: (count: number) =>
+      new Promise<void>((come) => (calls >= count ? come() : void awaited.push([count, come]))),
     script: (next: RawScript) => void (script_ = next),
     [Symbol.dispose]() {
       for (const socket of sockets) socket.terminate();

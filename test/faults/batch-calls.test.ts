@@ -42,8 +42,9 @@ describe('B10 the calls of a batch', () => {
     backend.script((exchange) =>
       numberOf(exchange) === 777 ? echoNumber(exchange) : void held.push(exchange),
     );
+    const before = backend.calls();
     const busy = gateway.post(many(20), gateway.key());
-    while (held.length < 8) await Bun.sleep(1); // awaits their arrival
+    await backend.called(before + 8);
     expect(await (await gateway.post(callText(777), gateway.key())).text()).toBe(resultText(777, 777));
     expect(await atRest(() => held.length, 20)).toBe(8);
     backend.script(echoNumber);

@@ -57,7 +57,7 @@ async function fill(): Promise<AsyncDisposable> {
   const body = { jsonrpc: '2.0', id: 1, method: 'getBalance' };
   const key = gateway.key('t', GRANT);
   const answered = gateway.post(body, key, { signal: leave.signal }).catch(() => undefined);
-  while (full.calls() === before) await Bun.sleep(1); // awaits its arrival
+  await full.called(before + 1);
   return {
     async [Symbol.asyncDispose]() {
       leave.abort();
@@ -146,7 +146,7 @@ test('a caller who leaves pays for the calls that were sent, and not for those t
   const elements = [...Array<Fate>(3).fill('no-room'), ...Array<Fate>(20).fill('stalls')];
   const answered = gateway.post(elements.map(elementOf), key, { signal: caller.signal });
   const reading = answered.then((response) => response.text()).catch(() => 'left');
-  while (archive.calls() - before < 8) await Bun.sleep(1); // eight are under way, and three light reads wait
+  await archive.called(before + 8); // eight are under way, and three light reads wait
   expect(await spentBy(key)).toBe(23 * 7 - 3 * 4);
   caller.abort();
   await reading;

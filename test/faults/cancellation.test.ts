@@ -75,7 +75,7 @@ test.each(LEAVES)(
     backend.script(script(() => void gone++));
     const caller = await openCaller(gateway.url);
     caller.send(postText(body, key));
-    while (backend.calls() === calls) await Bun.sleep(1); // awaits the call's arrival
+    await backend.called(calls + 1);
     await far(caller);
     const asked = backend.calls() - calls;
     const leftMs = performance.now();
@@ -96,7 +96,7 @@ test('A3 a caller that leaves before anything was sent for it pays nothing', asy
   });
   await using narrow = await startGateway({ backends: [{ name: 'a', url: busy.url, max_connections: 1 }] });
   const first = narrow.post(SLOT, narrow.key());
-  while (busy.calls() === 0) await Bun.sleep(1); // until the one place is taken
+  await busy.called(1); // until the one place is taken
   const trial = narrow.key('trial', 10);
   const leave = new AbortController();
   const waiting = narrow.post(SLOT, trial, { signal: leave.signal }).catch((error: Error) => error.name);

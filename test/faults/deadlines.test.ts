@@ -12,11 +12,8 @@ beforeEach(() => virtual.advance(10_000)); // whatever failed before is forgiven
 /** A gateway of this clock before raw backends, each with its script and the rest of its row. */
 async function startBefore(backends: readonly (readonly [RawScript, object?])[], rows: object = {}) {
   const raw = new DisposableStack();
-  const before = backends.map(([script, row], i) => ({
-    name: `b${i}`,
-    url: raw.use(startRawBackend(script)).url,
-    ...row,
-  }));
+  const all = backends.map(([script]) => raw.use(startRawBackend(script)));
+  const before = all.map(({ url }, i) => ({ name: `b${i}`, url, ...backends[i]?.[1] }));
   const own = await startGateway(
     { backends: before, gateway: { probe_seconds: 60 }, ...rows },
     virtual.clock,
@@ -26,7 +23,10 @@ async function startBefore(backends: readonly (readonly [RawScript, object?])[],
     await own[Symbol.asyncDispose]();
     raw.dispose();
   };
-  return { ...own, [Symbol.asyncDispose]: asyncDispose };
+  /** Resolves when so many calls have come to the first of them, or to any. */
+  const called = (calls: number) => all[0]?.called(calls);
+  const calledAny = () => Promise.race(all.map((each) => each.called(1)));
+  return { ...own, called, calledAny, [Symbol.asyncDispose]: asyncDispose };
 }
 
 /** Lets the time pass, and the gateway look at it. */
@@ -120,12 +120,11 @@ test.each([
 );
 
 test('A8 an archive gets the call for a block in time when both live nodes hang', async () => {
-  let sent = 0;
-  const silent = () => void sent++;
+  const silent = () => undefined;
   const archive = [echoNumber, { profile: 'old-faithful' }] as const;
   await using crew = await startBefore([[silent], [silent], archive], { deadlines: { history: 3 } });
   const answered = crew.post({ jsonrpc: '2.0', id: 2, method: 'getBlock', params: [5] }, crew.key());
-  while (sent < 1) await Bun.sleep(1); // until it has been sent
+  await crew.calledAny();
   await pass(3);
   expect(await (await answered).text()).toBe(resultText(5, 2));
   expect(await crew.metric('first_byte_seconds_sum{class="history"}')).toBe(0);
@@ -188,14 +187,14 @@ test('A8 the time that a call waits for a place is part of its deadline', async 
   const keep = (exchange: RawExchange) => void arrived.push(exchange);
   await using narrow = await startBefore([[keep, { max_connections: 1 }]]);
   const first = narrow.post(callText(1), narrow.key());
-  while (arrived.length < 1) await Bun.sleep(1); // until it has the place
+  await narrow.called(1);
   const asleep = virtual.sleeping();
   const second = narrow.post(callText(2), narrow.key());
   while (virtual.sleeping() === asleep) await Bun.sleep(1); // until it waits
   await pass(7);
   if (arrived[0] !== undefined) await echoNumber(arrived[0]);
   expect((await first).status).toBe(200);
-  while (arrived.length < 2) await Bun.sleep(1); // until it has been sent
+  await narrow.called(2);
   await pass(2);
   expect(await soFar(second)).toBeUndefined();
   await pass(1);
@@ -212,7 +211,7 @@ test.each([
     const keep = (exchange: RawExchange) => void arrived.push(exchange);
     await using narrow = await startBefore([[keep, { max_connections: 1 }]]);
     const first = narrow.post(callText(1, 'getProgramAccounts', '["x"]'), narrow.key());
-    while (arrived.length < 1) await Bun.sleep(1); // until it has the place
+    await narrow.called(1);
     const asleep = virtual.sleeping();
     const second = narrow.post(callText(2), narrow.key());
     while (virtual.sleeping() === asleep) await Bun.sleep(1); // until it waits

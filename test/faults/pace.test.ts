@@ -117,10 +117,11 @@ test('A10 the first bytes of a stream are passed on as they come, even when few 
 
 test('A10 an element that has been answered is passed on while the one behind it is waited for', async () => {
   const arrived: RawExchange[] = [];
+  const before = backend.calls();
   backend.script((exchange) => void arrived.push(exchange));
   const caller = await openCaller(gateway.url);
   caller.send(postText(`[${SCAN.replace('getProgramAccounts', 'getSlot')},${SCAN}]`, gateway.key()));
-  while (arrived.length < 2) await Bun.sleep(1); // awaits both calls' arrival
+  await backend.called(before + 2);
   const slot = arrived.find(({ text }) => text.includes('getSlot'));
   await slot?.send(plain(resultText(9)));
   await Bun.sleep(20); // so that it has been read

@@ -33,7 +33,7 @@ test('with as many waiting as may wait, a further scan is 429 and takes nothing 
     return streamed(seen, 1);
   });
   const running = [1, 2, 3].map(() => gateway.post(SCAN, key));
-  while (backend.seen.length === before) await Bun.sleep(1); // awaits the call's arrival
+  await backend.called(before + 1);
   // The three are in: one runs, two wait. They came over the same loop turn before any of these.
   let refused: Response | undefined;
   for (let i = 0; i < 20 && refused?.status !== 429; i++)

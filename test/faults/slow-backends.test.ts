@@ -139,7 +139,7 @@ describe('G14 with gateway.hedge a light read that is late', () => {
     world.twins[0].script(world.after(undefined));
     const answered = world.post(key);
     const { length } = world.twins[0].seen;
-    while (world.twins[0].seen.length === length) await Bun.sleep(1); // until it is there
+    await world.twins[0].called(length + 1);
     world.clock.advance(5);
     const answer = await answered;
     expect([answer.status, Number(before) - Number(answer.headers.get('x-credits-left'))]).toEqual([200, 1]);

@@ -159,7 +159,7 @@ describe('identical reads that are under way', () => {
           using gateway = world();
           const exchanges = gateway.held();
           const texts = ids.map((id, i) => gateway.text({ id, accountId: i }));
-          while (exchanges.length === 0) await Bun.sleep(1);
+          await gateway.fakes[0]?.called(1);
           await exchanges[0]?.send(plain(`${rpc(exchanges[0].id, at(7, value))}${end}`));
           expect(await Promise.all(texts)).toEqual(ids.map((id) => `${rpc(id, at(7, value))}${end}`));
           const { fakes, begun, inFlight } = gateway;
@@ -246,7 +246,7 @@ describe('identical reads that are under way', () => {
     const isOther = (id: number) => preference(id, numberOf('b')) > preference(id, numberOf('a'));
     const accountId = [...Array(1_000).keys()].find(isOther) ?? 0;
     expect(await gateway.text({ id: '2', accountId })).toBe(rpc('2', '1'));
-    while (exchanges.length === 0) await Bun.sleep(1); // until it has arrived
+    await gateway.fakes[0]?.called(1);
     await exchanges[0]?.send(plain(rpc('1', '7')));
     expect(await own).toBe(rpc('1', '7'));
   });

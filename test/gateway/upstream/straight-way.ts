@@ -81,14 +81,14 @@ export function world(count = 1, isHedged = false, slowestMs = 1) {
     tick: () => backends.forEach(({ client }) => client.tick()),
     /** Lets the time come at which calls are late, until the second backend has what is sent to it; gives what it had before. */
     async late() {
-      await happened(() => fakes[0]?.calls() === 1);
+      await fakes[0]?.called(1);
       advance(4);
       await nothingMore();
       const early = fakes[1]?.calls();
       const before = hedges.length;
       advance(1);
       await nothingMore();
-      if (hedges.length > before) await happened(() => fakes[1]?.calls() === 1);
+      if (hedges.length > before) await fakes[1]?.called(1);
       return early;
     },
     inFlight: () => backends.map(({ inFlight }: Backend) => inFlight),
