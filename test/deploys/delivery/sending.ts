@@ -13,7 +13,7 @@ export const GOOD = AUTHORITY.issue({ dns: [NAME], ips: ['127.0.0.1'] });
 export const BODY = Buffer.from('{"event":"ping"}');
 
 /** What tests relax, by constructor: loopback is public, every name leads to it, and the authority above is trusted. */
-export function loopbackPolicy(change: Partial<NetworkPolicy> = {}): NetworkPolicy {
+function loopbackPolicy(change: Partial<NetworkPolicy> = {}): NetworkPolicy {
   return {
     ...internetPolicy([]),
     resolve: () => Promise.resolve(['127.0.0.1']),

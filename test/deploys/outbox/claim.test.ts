@@ -26,6 +26,16 @@ describe('a claim', () => {
     ]);
   });
 
+  test('is the lease and the attempt, or neither (E19)', () => {
+    using queue = queueWith('one');
+    queue.upgrade('A', 7);
+    queue.store.run(
+      `CREATE TRIGGER full BEFORE INSERT ON attempts BEGIN SELECT RAISE(ABORT, 'no room'); END`,
+    );
+    expect(() => queue.outbox.claim(START_MS, [])).toThrow('no room');
+    expect(queue.states()).toEqual(['queued']);
+  });
+
   test('takes the oldest first, and nothing before it is due', () => {
     using queue = queueWith('one');
     queue.upgrade('A', 7, START_MS + 10);
@@ -199,12 +209,12 @@ describe('places of accounts', () => {
     withBacklogs(queue, [1]);
     const underWay = queue.claimAll(NOW_MS, []);
     withBacklogs(queue, [2]);
-    // Attempts end one by one, each as the longest under way.
+    // Attempts end eight by eight, each as the longest under way.
     const next: ClaimedDelivery[] = [];
-    for (let ended = 1; ended <= 214; ended++)
+    for (let ended = 8; ended <= 216; ended += 8)
       next.push(...queue.outbox.claim(NOW_MS + 250 * ended, [...underWay.slice(ended), ...next]));
     const accounts = next.map(({ accountId }) => accountId);
-    expect(accounts).toEqual([...Array.from({ length: 213 }, () => 2), 1]);
+    expect(accounts).toEqual([...Array.from({ length: 213 }, () => 2), 1, 1, 1]);
   });
 
   test('are reserved for first attempts beside the retries of another account', () => {

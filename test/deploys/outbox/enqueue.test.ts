@@ -109,6 +109,16 @@ describe('an event without a block time', () => {
     while (queue.outbox.release(START_MS) === 'more') seen.push(bodied());
     expect(seen).toEqual([500, 1_000, 1_100]);
   });
+
+  test('gets a portion whole or not at all', () => {
+    using queue = queueWith('one', 'two');
+    queue.upgrade('A', 7, START_MS, false);
+    queue.times.save(7n, BLOCK_TIME);
+    queue.store.run(`CREATE TRIGGER full BEFORE UPDATE OF body ON deliveries WHEN new.webhook_id = 'two'
+      BEGIN SELECT RAISE(ABORT, 'no room'); END`);
+    expect(() => queue.outbox.release(START_MS)).toThrow('no room');
+    expect(queue.values('SELECT count(body) FROM deliveries')).toEqual([[0]]);
+  });
 });
 
 test('a ping is a delivery of its own each time (§4.1 ping)', () => {

@@ -58,6 +58,24 @@ describe('the end of an attempt', () => {
   });
 });
 
+test('the ends of several attempts are written together, or none is', () => {
+  using queue = attempting();
+  queue.upgrade('B', 8);
+  const [second] = queue.outbox.claim(START_MS, []);
+  if (second === undefined) throw new Error('nothing was due');
+  const ended = { verdict: SUCCEEDED, headers: {}, endedAtMs: START_MS };
+  const broken = {
+    ...ended,
+    claim: second,
+    get sent(): never {
+      throw new Error('the disk is gone');
+    },
+  };
+  const good = { ...ended, claim: queue.claim, sent: answered(200) };
+  expect(() => queue.outbox.finish([good, broken])).toThrow('gone');
+  expect(queue.states()).toEqual(['attempting', 'attempting']);
+});
+
 describe('a webhook', () => {
   test('is failing since its first failure, until an attempt succeeds', () => {
     using queue = attempting();
