@@ -149,8 +149,6 @@ describe('a soak', () => {
 
   test.each([
     [['--only', 'no-such-scenario'], 1],
-    [['--seconds', '5'], 2],
-    [['--slowly'], 2],
     [['--form', 'brief'], 2],
   ])('of nothing, or with a mistake, is no success: %p', async (words, code) => {
     const child = Bun.spawn([process.execPath, 'bench/self/soak.ts', ...words], {
