@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Command, World } from '../frame/command.ts';
 import { createLines } from '../frame/streams.ts';
@@ -8,6 +9,8 @@ const LONG_TESTS = '**/*.long.test.{ts,tsx}';
 /** Durations of test files as the runner keeps them: it starts the slowest first. */
 const TIMINGS = 'node_modules/.cache/sluice-test-timings.json';
 const SLOWEST_SHOWN = 5;
+/** Most of the time the tests wait, for processes and for what must not come: two files a core keep the cores busy. */
+const FILES_AT_ONCE = Math.min(8, 1 + 2 * availableParallelism());
 
 export const verify: Command = {
   words: 'verify',
@@ -50,8 +53,7 @@ export async function verifyProject(project: Project, all: boolean): Promise<0 |
 
 async function runTests({ root, env, out }: Project, all: boolean) {
   // What a quiet machine does in a second may take a busy one six: the runner's own five would fail tests for that.
-  // Most of the time the tests wait: three files at once keep two cores busy.
-  const command = [process.execPath, 'test', '--parallel=3', '--timeout', '20000'];
+  const command = [process.execPath, 'test', `--parallel=${FILES_AT_ONCE}`, '--timeout', '20000'];
   command.push('--timings', TIMINGS, '--update-timings');
   if (!all) command.push('--path-ignore-patterns', LONG_TESTS);
   const step = { title: 'tests', command, msMax: (all ? 45 : 20) * MINUTE };
@@ -112,10 +114,14 @@ async function runStep({ title, command, msMax }: Step, { root, env, out }: Proj
   }
 }
 
-/** Programs that the tests drive: the names each goes by, and the Debian package that brings it. */
-export const SYSTEM_PROGRAMS = [
-  { names: ['redis-server'], package: 'redis-server' },
-  { names: ['chromium', 'chromium-browser', 'google-chrome'], package: 'chromium' },
+/**
+ * Programs that the tests drive: the commands that will do and the Debian packages that bring one, the best first. Chromium without
+ * its windows takes a third of the CPU time of the whole one.
+ */
+export const BROWSERS = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome'];
+const SYSTEM_PROGRAMS = [
+  { names: ['redis-server'], packages: ['redis-server'] },
+  { names: BROWSERS, packages: ['chromium-headless-shell', 'chromium'] },
 ];
 
 /** The parts of the machine that are needed. `run` gives whether the command succeeded. */
@@ -127,8 +133,9 @@ type Machine = Readonly<{
 
 /** Installs missing programs by apt, as root or by a sudo without password; gives the packages that are missing still. Never rejects. */
 export async function installSystemPackages({ has, isRoot, run }: Machine): Promise<readonly string[]> {
+  const isThere = ({ names }: Readonly<{ names: readonly string[] }>) => names.some(has);
   const missing = () =>
-    SYSTEM_PROGRAMS.filter(({ names }) => !names.some(has)).map((program) => program.package);
+    SYSTEM_PROGRAMS.flatMap((program) => (isThere(program) ? [] : program.packages.slice(-1)));
   const wanted = missing();
   if (wanted.length === 0 || !has('apt-get')) return wanted;
   const sudo = isRoot ? [] : ['sudo', '-n'];
@@ -136,7 +143,9 @@ export async function installSystemPackages({ has, isRoot, run }: Machine): Prom
   const apt = [...sudo, 'env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', '-q'];
   if (!(await run('package lists (apt-get update)', [...apt, 'update']))) return wanted;
   const install = [...apt, 'install', '-y', '--no-install-recommends'];
-  for (const name of wanted) await run(`package ${name} (apt-get install)`, [...install, name]);
+  for (const program of SYSTEM_PROGRAMS)
+    for (const name of program.packages)
+      if (!isThere(program)) await run(`package ${name} (apt-get install)`, [...install, name]);
   return missing();
 }
 

@@ -144,12 +144,22 @@ test.each<[string, Options, string[], string[]]>([
     [`${APT} update`, `${APT} ${INSTALL} redis-server`],
   ],
   [
+    'by the first package that brings a program',
+    { has: ['apt-get', 'redis-server'], installs: ['chromium-headless-shell', 'chromium'] },
+    [],
+    [`${APT} update`, `${APT} ${INSTALL} chromium-headless-shell`],
+  ],
+  [
     'through a sudo without a password, one without the other, which cannot be had',
     { has: ['apt-get', 'sudo'], root: false, installs: ['chromium'], fails: /install .*redis/ },
     ['redis-server'],
-    ['true', `${APT} update`, `${APT} ${INSTALL} redis-server`, `${APT} ${INSTALL} chromium`].map(
-      (line) => `sudo -n ${line}`,
-    ),
+    [
+      'true',
+      `${APT} update`,
+      `${APT} ${INSTALL} redis-server`,
+      `${APT} ${INSTALL} chromium-headless-shell`,
+      `${APT} ${INSTALL} chromium`,
+    ].map((line) => `sudo -n ${line}`),
   ],
   ['without apt-get, and are named', { has: [] }, ['redis-server', 'chromium'], []],
   ['without root and sudo', { has: ['apt-get'], root: false }, ['redis-server', 'chromium'], []],

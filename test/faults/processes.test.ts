@@ -11,7 +11,7 @@ const PLANS =
   // A rate that is never reached, also by one process that knows nothing yet.
   '[plans.ample]\nrps = 1_000_000\nburst = 1_000_000\n';
 
-setDefaultTimeout(30_000);
+setDefaultTimeout(60_000);
 
 let backend: ReturnType<typeof startBackend>;
 beforeEach(() => void (backend = startBackend()));

@@ -1,5 +1,5 @@
 import { chromium, type BrowserContext, type Page } from 'playwright-core';
-import { SYSTEM_PROGRAMS } from '../../cli/commands/verify.ts';
+import { BROWSERS } from '../../cli/commands/verify.ts';
 import { temporaryFolder } from './gateway.ts';
 
 /** One page with cookies of its own, and all that went wrong on it. */
@@ -105,8 +105,7 @@ async function watch(page: Page, options: PageOptions, faults: string[]) {
 }
 
 function chromiumPath(): string {
-  const names = SYSTEM_PROGRAMS.find((program) => program.package === 'chromium')?.names ?? [];
-  const found = names.map((name) => Bun.which(name)).find((path) => path !== null);
+  const found = BROWSERS.map((name) => Bun.which(name)).find((path) => path !== null);
   if (found === undefined || found === null)
     throw new Error('no Chromium here; bun run verify installs it (apt-get install chromium)');
   return found;
