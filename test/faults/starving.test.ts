@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { result, type SeenCall, startBackend, streamed } from '../fakes/backend.ts';
@@ -7,6 +7,9 @@ import { countedOf } from '../gateway/usage/counted.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { startGateway } from '../started/gateway.ts';
 import { atRest } from './gateway-process.ts';
+
+// Fifty megabytes of each test go through a machine that may be busy.
+setDefaultTimeout(60_000);
 
 const CONNECTIONS = 4;
 const PLAN = { rps: 1_000_000, burst: 1_000_000, max_batch: 20 };
