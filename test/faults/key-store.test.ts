@@ -1,8 +1,11 @@
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { startBackend } from '../fakes/backend.ts';
 import { until } from '../started/stack.ts';
 import { startCrew, startAlone } from '../started/crew.ts';
 import { errorText } from './pair.ts';
+
+// What takes seconds here takes longer beside other work.
+setDefaultTimeout(30_000);
 
 const CHECK_UNAVAILABLE = `503 ${errorText(-503, 'Key check unavailable', 1)}`;
 
