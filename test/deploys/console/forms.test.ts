@@ -8,28 +8,38 @@ const [KEY, WEBHOOKS] = [`${KEYS}/:keyId`, '/accounts/:accountId/webhooks'];
 const [WEBHOOK, DELIVERIES] = [`${WEBHOOKS}/:webhookId`, '/accounts/:accountId/deliveries'];
 
 type Now = (world: World, of: Owner) => unknown;
-const account: Now = ({ accounts }, { accountId }) => accounts.findById(accountId);
-const user: Now = ({ auth }, { user: { id } }) => auth.users.byId(id);
-const emails: Now = ({ auth }, of) =>
+const accountOf = ({ accounts }: World, { accountId }: Owner) => accounts.findById(accountId);
+const webhookOf = ({ webhooks }: World, of: Owner) => webhooks.find(of.accountId, of.webhookId);
+const plans: Now = ({ accounts }) => accounts.list().map((each) => `${each.name} ${each.plan}`);
+const name: Now = (...of) => accountOf(...of)?.name;
+const plan: Now = (...of) => accountOf(...of)?.plan;
+const left: Now = (...of) => accountOf(...of)?.creditsLeft;
+const isSuspended: Now = (...of) => accountOf(...of)?.isSuspended;
+const emails: Now = ({ auth }, { accountId }) =>
   auth.users
-    .ofAccount(of.accountId)
+    .ofAccount(accountId)
     .map(({ email }) => String(email))
     .toSorted();
+const hasFactor: Now = ({ auth }, { user }) => auth.users.byId(user.id)?.hasSecondFactor;
 const isSignedIn: Now = async (_, { ask }) => (await ask('/settings')).status === 200;
-const key: Now = ({ keys, clock }, { keyId }) => {
-  const { name, state, expiresAtMs } = keys.find(keyId) ?? {};
-  return { name, state, ms: expiresAtMs && expiresAtMs - clock.now() };
-};
-const keyStates: Now = ({ keys }, of) => keys.list(of.account).map(({ state }) => state);
-const webhook: Now = ({ webhooks }, of) => webhooks.find(of.accountId, of.webhookId);
+const keys: Now = (world, of) => world.keys.list(of.account).map((key) => `${key.name} ${key.state}`);
+const endsInMs: Now = (world, { keyId }) => (world.keys.find(keyId)?.expiresAtMs ?? 0) - world.clock.now();
 const urls: Now = ({ webhooks }, { accountId }) =>
   webhooks
     .list(accountId)
     .map(({ url }) => url)
     .toSorted();
-const takeoverMs: Now = ({ webhooks, clock }, of) =>
-  (webhooks.find(of.accountId, of.webhookId)?.nextSecretAtMs ?? 0) - clock.now();
+const settings: Now = (...of) => [
+  webhookOf(...of)?.url,
+  webhookOf(...of)?.programs,
+  webhookOf(...of)?.description,
+];
+const isPaused: Now = (...of) => webhookOf(...of)?.pausedAtMs !== null;
+const takeoverMs: Now = (world, of) => (webhookOf(world, of)?.nextSecretAtMs ?? NaN) - world.clock.now();
 const states: Now = ({ store }) => store.query('SELECT state FROM deliveries ORDER BY rowid').values().flat();
+const resent: Now = ({ store }) => store.query('SELECT count(resend_at_ms) FROM deliveries').values().flat();
+
+const [A, B] = ['https://a.example.com/?t=t', 'https://ann.hooks.example.com/in'];
 
 /** A form that does what it is for, beside what `goodForm` has: its message, what is noted, and what is so then. */
 const FORMS: readonly (readonly [
@@ -37,101 +47,66 @@ const FORMS: readonly (readonly [
   fields: Record<string, string>,
   message: string,
   noted: string,
-  now?: Now,
-  is?: unknown,
+  now: Now,
+  is: unknown,
 ])[] = [
-  [`${ACCOUNTS}/new`, { name: ' acme ' }, 'account-created', 'account.create'],
-  [`${ACCOUNT}/plan`, { plan: 'scale' }, 'plan-changed', 'account.plan', account, { plan: 'scale' }],
-  [`${ACCOUNT}/plan`, { plan: 'none' }, 'plan-changed', 'account.plan', account, { plan: undefined }],
   [
-    `${ACCOUNT}/credits`,
-    { credits: '1,000' },
-    'credits-added',
-    'account.credits.add',
-    account,
-    { creditsLeft: 251_000 },
+    `${ACCOUNTS}/new`,
+    { name: ' acme ' },
+    'account-created',
+    'account.create',
+    plans,
+    ['account ann trial', 'acme pro'],
   ],
-  [`${ACCOUNT}/rename`, { name: ' acme 2 ' }, 'saved', 'account.rename', account, { name: 'acme 2' }],
+  [`${ACCOUNT}/plan`, { plan: 'scale' }, 'plan-changed', 'account.plan', plan, 'scale'],
+  [`${ACCOUNT}/plan`, { plan: 'none' }, 'plan-changed', 'account.plan', plan, undefined],
+  [`${ACCOUNT}/credits`, { credits: '1,000' }, 'credits-added', 'account.credits.add', left, 251_000],
+  [`${ACCOUNT}/rename`, { name: ' acme 2 ' }, 'saved', 'account.rename', name, 'acme 2'],
   [
     `${ACCOUNT}/suspend`,
     { confirm: ' account ann ' },
     'account-suspended',
     'account.suspend',
-    account,
-    { isSuspended: true },
+    isSuspended,
+    true,
   ],
-  [`${ACCOUNT}/resume`, {}, 'account-resumed', 'account.resume', account, { isSuspended: false }],
+  [`${ACCOUNT}/resume`, {}, 'account-resumed', 'account.resume', isSuspended, false],
   [`${ACCOUNT}/users`, {}, 'user-created', 'user.create', emails, ['ann@example.com', 'another@example.com']],
   [`${USER}/password`, {}, 'user-password', 'user.set-password', isSignedIn, false],
   [`${USER}/sign-out`, {}, 'user-signed-out', 'user.sign-out', isSignedIn, false],
-  [
-    `${USER}/second-factor`,
-    {},
-    'user-second-factor-off',
-    'user.second-factor-off',
-    user,
-    { hasSecondFactor: false },
-  ],
-  [`${USER}/remove`, {}, 'user-removed', 'user.remove', user, undefined],
-  [`${KEYS}/new`, {}, 'key-created', 'key.create', keyStates, ['active', 'active']],
-  [`${KEY}/rename`, { name: ' archiver ' }, 'key-renamed', 'key.rename', key, { name: 'archiver' }],
-  [`${KEY}/rotate`, { grace: '0' }, 'key-rotated', 'key.rotate', key, { state: 'expired' }],
-  [`${KEY}/rotate`, { grace: '1h' }, 'key-rotated', 'key.rotate', key, { state: 'expiring', ms: HOUR_MS }],
-  [`${KEY}/rotate`, { grace: '7d' }, 'key-rotated', 'key.rotate', key, { ms: 168 * HOUR_MS }],
-  [`${KEY}/revoke`, {}, 'key-revoked', 'key.revoke', key, { state: 'revoked' }],
-  [
-    `${WEBHOOKS}/new`,
-    { url: ' https://a.example.com/?t=t ' },
-    '',
-    'webhook.create',
-    urls,
-    ['https://a.example.com/?t=t', 'https://ann.hooks.example.com/in'],
-  ],
+  [`${USER}/second-factor`, {}, 'user-second-factor-off', 'user.second-factor-off', hasFactor, false],
+  [`${USER}/remove`, {}, 'user-removed', 'user.remove', emails, []],
+  [`${KEYS}/new`, { name: ' a ' }, 'key-created', 'key.create', keys, ['key of ann active', 'a active']],
+  [`${KEY}/rename`, { name: ' archiver ' }, 'key-renamed', 'key.rename', keys, ['archiver active']],
+  [`${KEY}/rotate`, { grace: '0' }, 'key-rotated', 'key.rotate', endsInMs, 0],
+  [`${KEY}/rotate`, { grace: '1h' }, 'key-rotated', 'key.rotate', endsInMs, HOUR_MS],
+  [`${KEY}/rotate`, { grace: '7d' }, 'key-rotated', 'key.rotate', endsInMs, 168 * HOUR_MS],
+  [`${KEY}/revoke`, {}, 'key-revoked', 'key.revoke', keys, ['key of ann revoked']],
+  [`${WEBHOOKS}/new`, { url: ` ${A} ` }, '', 'webhook.create', urls, [A, B]],
   [
     `${WEBHOOK}/edit`,
-    { description: 'New' },
+    { url: A, description: 'New' },
     'webhook-saved',
     'webhook.edit',
-    webhook,
-    { url: 'https://another.hooks.example.com/in', programs: null, description: 'New' },
+    settings,
+    [A, null, 'New'],
   ],
-  [
-    `${WEBHOOK}/pause`,
-    {},
-    'webhook-paused',
-    'webhook.pause',
-    webhook,
-    { pausedAtMs: expect.any(Number) as never },
-  ],
-  [`${WEBHOOK}/resume`, {}, 'webhook-resumed', 'webhook.resume', webhook, { pausedAtMs: null }],
+  [`${WEBHOOK}/pause`, {}, 'webhook-paused', 'webhook.pause', isPaused, true],
+  [`${WEBHOOK}/resume`, {}, 'webhook-resumed', 'webhook.resume', isPaused, false],
   [`${WEBHOOK}/rotation`, { 'takes-over': '1h' }, '', 'webhook.rotate', takeoverMs, HOUR_MS],
-  [
-    `${WEBHOOK}/rotation/switch`,
-    {},
-    'rotation-completed',
-    'webhook.switch-secret',
-    webhook,
-    { nextSecretAtMs: null },
-  ],
-  [
-    `${WEBHOOK}/rotation/cancel`,
-    {},
-    'rotation-cancelled',
-    'webhook.cancel-rotation',
-    webhook,
-    { nextSecretAtMs: null },
-  ],
+  [`${WEBHOOK}/rotation/switch`, {}, 'rotation-completed', 'webhook.switch-secret', takeoverMs, NaN],
+  [`${WEBHOOK}/rotation/cancel`, {}, 'rotation-cancelled', 'webhook.cancel-rotation', takeoverMs, NaN],
   [`${WEBHOOK}/test`, {}, 'test-queued', 'webhook.test', states, ['failed', 'queued']],
-  [`${WEBHOOK}/resend-failed`, {}, 'deliveries-resent', 'webhook.resend-failed'],
+  [`${WEBHOOK}/resend-failed`, {}, 'deliveries-resent', 'webhook.resend-failed', resent, [1]],
   [
     `${WEBHOOK}/delete`,
     { confirm: ' ann.hooks.example.com ' },
     'webhook-deleted',
     'webhook.delete',
-    webhook,
-    undefined,
+    urls,
+    [],
   ],
-  [`${DELIVERIES}/:deliveryId/resend`, {}, 'delivery-resent', 'webhook.resend'],
+  [`${DELIVERIES}/:deliveryId/resend`, {}, 'delivery-resent', 'webhook.resend', resent, [1]],
 ];
 
 /** What a form needs to be sent before it. */
@@ -173,11 +148,9 @@ test('every form does what it is for when its owner sends it, says so, and is no
     const by = asker === world.operator ? ['operator', world.operator.user.id] : ['user', ann.user.id];
     const [noted] = world.entries({ limit: 1 });
     expect([noted?.action, noted?.actorKind, noted?.actorId ?? '']).toEqual([action, ...by]);
-    const found = await now?.(world, ann);
-    if (typeof is === 'object') expect([path, found]).toMatchObject([path, is]);
-    else expect([path, found]).toEqual([path, is]);
+    expect([path, await now(world, ann)]).toEqual([path, is]);
   }
-}, 20_000);
+}, 60_000);
 
 /** Logins, which auth/ tests, and a look at a host, which changes nothing. */
 const OTHERS = /\/webhooks\/check$|^\/(?!operator|accounts)/;
