@@ -4,7 +4,7 @@ import type { Identify } from '../../shared/keys/identify.ts';
 import { actorOf, type By } from '../accounts/audit.ts';
 import { isSameOrigin, type ViewerOf } from '../auth/auth-service.ts';
 import type { WebhookFilter } from '../webhooks/send-again.ts';
-import { DELIVERY_STATES } from '../outbox/outcome.ts';
+import { DELIVERY_STATES } from '../outbox/delivery-state.ts';
 import { type Takeover, TAKEOVERS } from '../webhooks/change.ts';
 import type { ApiRefusal } from './refusal.ts';
 import type { Enter } from './request-log.ts';

@@ -22,6 +22,9 @@ export type WorkerParts = Sending &
     permit?: (() => Promise<boolean>) | undefined;
   }>;
 
+/** An attempt of this process: the POST is under way, or its result awaits its record. */
+type OwnAttempt = Readonly<{ kind: 'sending'; claim: ClaimedDelivery } | ({ kind: 'ended' } & AttemptResult)>;
+
 /** `trouble` is why the last turn failed. */
 export type WorkerState = Readonly<{ underWay: number; trouble: unknown }>;
 
@@ -34,12 +37,23 @@ const CLOCK_MOVED_MS = 5_000;
 /** After a stop: how long attempts may go on before they are aborted, and how long recording may take after that. */
 const [DRAIN_MS, GIVEN_UP_MS] = [10_000, 500];
 
-/** Sends due deliveries until `signal` aborts. Each turn records attempts that ended, then claims; one that fails is repeated. */
+/**
+ * Sends due deliveries until `signal` aborts, and decides nothing about them: what an attempt does to its delivery is drawn
+ * at `nextDelivery`. Each turn records attempts that ended, then claims; a turn that fails is repeated.
+ *
+ * ```mermaid
+ * stateDiagram-v2
+ *   [*] --> sending: claimed, so that another process takes it after its lease at the earliest
+ *   sending --> ended: answered, failed, or aborted ten seconds after a stop
+ *   ended --> [*]: recorded; or stale, or refused by the schema, and then its lease expires
+ *   sending --> [*]: still there half a second after it was aborted, so its lease expires
+ *   ended --> [*]: the queue cannot be written until then, so its lease expires
+ * ```
+ */
 export function createWorker(deps: WorkerParts) {
   const { outbox, clock } = deps;
   const wakeup = createWakeup(clock);
-  const underWay = new Map<string, ClaimedDelivery>();
-  const ended: AttemptResult[] = [];
+  const underWay = new Map<string, OwnAttempt>();
   const giveUp = new AbortController();
   let trouble: unknown;
   let restMs = WAIT_MS_MAX;
@@ -71,25 +85,28 @@ export function createWorker(deps: WorkerParts) {
   }
 
   function claim() {
-    const claims = outbox.claim(clock.now(), underWay.values());
+    const claims = outbox.claim(
+      clock.now(),
+      [...underWay.values()].map(({ claim }) => claim),
+    );
     for (const claim of claims) void start(claim);
     // More may be due than one claim takes. What was due and found no capacity is claimed when an attempt ends.
     if (claims.length > 0) wakeup.notify();
   }
 
   async function start(claim: ClaimedDelivery): Promise<void> {
-    underWay.set(claim.deliveryId, claim);
-    ended.push(await attempt(claim, deps, giveUp.signal));
+    underWay.set(claim.deliveryId, { kind: 'sending', claim });
+    underWay.set(claim.deliveryId, { kind: 'ended', ...(await attempt(claim, deps, giveUp.signal)) });
     wakeup.notify();
   }
 
   /** Records the attempts that ended since the last turn, in one transaction; until then they count as under way. */
   function record() {
+    const ended = [...underWay.values()].filter((each) => each.kind === 'ended');
     if (ended.length === 0) return;
     const recorded = outbox.finish(ended);
-    const written = ended.splice(0);
-    for (const { claim } of written) underWay.delete(claim.deliveryId);
-    for (const [i, result] of written.entries()) deps.noteEnded(result, recorded[i] ?? 'stale');
+    for (const { claim } of ended) underWay.delete(claim.deliveryId);
+    for (const [i, result] of ended.entries()) deps.noteEnded(result, recorded[i] ?? 'stale');
   }
 
   /** Moves due times back with a wall clock that is set back. After a leap ahead they stay: the host may have been asleep. */

@@ -1,4 +1,5 @@
 import type { Store } from '../../shared/store/open.ts';
+import { type DeliveryProgress, nextDelivery, PROGRESS, SET_PROGRESS } from './delivery-state.ts';
 import type { EventKind } from './enqueue.ts';
 
 /** A delivery leased for one attempt. `number` is 1 to 6, absent for a manual attempt; `body` is what every attempt sends. */
@@ -29,7 +30,8 @@ const TRUSTED_MS = 60_000;
 const CLAIMS_MAX = 16;
 
 type DueRow = Omit<ClaimedDelivery, 'token' | 'n' | 'number' | 'isFailing' | 'claimedAtMs'> &
-  Readonly<{ attempts: number; nextAttemptAtMs: number | null; isFailing: number; isTrusted: number }>;
+  DeliveryProgress &
+  Readonly<{ isFailing: number; isTrusted: number }>;
 
 /** The deliveries that a query must leave out: retries and manual attempts unless `retries` is 1, and all of the ids in these JSON arrays. */
 type DueFilter = Readonly<{ retries: number } & Record<'accounts' | 'webhooks' | 'hosts', string>>;
@@ -41,7 +43,7 @@ const IS_TRUSTED = `(w.last_success_at_ms IS NOT NULL AND w.last_success_at_ms >
 /** Due deliveries, oldest first. What is left out is skipped within the index: a receiver that hangs may have 100,000 due. */
 const dueWhere = (only: string, exceptAlso: string) => `
   SELECT d.id AS deliveryId, w.account_id AS accountId, d.webhook_id AS webhookId, d.event_kind AS eventKind, d.body,
-    d.attempts, d.created_at_ms AS createdAtMs, d.next_attempt_at_ms AS nextAttemptAtMs, w.url, w.host,
+    ${PROGRESS}, d.created_at_ms AS createdAtMs, w.url, w.host,
     w.failing_since_ms IS NOT NULL AS isFailing, ${IS_TRUSTED} AS isTrusted
   FROM deliveries d INDEXED BY deliveries_due CROSS JOIN webhooks w ON w.id = d.webhook_id
   WHERE d.due_at_ms <= $nowMs
@@ -65,7 +67,7 @@ export const DUE = {
  * attempts are written in one IMMEDIATE transaction before anything is sent (docs/decisions/outbox.md).
  */
 export function createClaim(store: Store, random: (bytes: number) => Uint8Array) {
-  const take = createTake(store, random);
+  const lease = createLease(store, random);
   const trusted = store.prepare<{ id: string }, { nowMs: number; webhooks: string }>(`
     SELECT w.id FROM webhooks w WHERE w.id IN (SELECT value FROM json_each($webhooks)) AND ${IS_TRUSTED}`);
   const queries = (['steady', 'failing'] as const).map((name) => ({
@@ -92,7 +94,7 @@ export function createClaim(store: Store, random: (bytes: number) => Uint8Array)
             const rows = query.due.all({ nowMs, limit, ...pool.full(accountMax, isOnePerWebhook) });
             for (const row of rows) {
               if (!pool.fits(row, accountMax, isOnePerWebhook)) continue;
-              const claimed = take(row, nowMs);
+              const claimed = lease(row, nowMs);
               pools.add(claimed, row.isTrusted === 1);
               claims.push(claimed);
             }
@@ -115,12 +117,9 @@ export function createClaim(store: Store, random: (bytes: number) => Uint8Array)
 }
 
 /** Leases a due row and writes its attempt; to be called in a transaction. */
-function createTake(store: Store, random: (bytes: number) => Uint8Array) {
-  const leaseAuto = store.prepare(`
-    UPDATE deliveries SET state = 'attempting', attempts = attempts + 1, next_attempt_at_ms = NULL,
-      lease_token = ?1, lease_until_ms = ?2 WHERE id = ?3`);
-  const leaseManual = store.prepare(`
-    UPDATE deliveries SET resend_at_ms = NULL, lease_token = ?1, lease_until_ms = ?2 WHERE id = ?3`);
+function createLease(store: Store, random: (bytes: number) => Uint8Array) {
+  const write = store.prepare(`
+    UPDATE deliveries SET ${SET_PROGRESS}, lease_token = $token, lease_until_ms = $untilMs WHERE id = $deliveryId`);
   // An interrupted sixth attempt is repeated under its number and in its row.
   const begin = store.prepare<{ n: number }, [string, number | null, string, string, number, number]>(`
     INSERT INTO attempts (delivery_id, n, number, trigger, state, url, started_at_ms, signed_at)
@@ -131,16 +130,17 @@ function createTake(store: Store, random: (bytes: number) => Uint8Array) {
       started_at_ms = excluded.started_at_ms, signed_at = excluded.signed_at, ended_at_ms = NULL
     RETURNING n`);
 
-  return function take(row: DueRow, nowMs: number): ClaimedDelivery {
-    const { attempts, nextAttemptAtMs, isFailing, isTrusted: _, ...due } = row;
-    const isAutomatic = nextAttemptAtMs !== null && nextAttemptAtMs <= nowMs;
+  return function lease(row: DueRow, nowMs: number): ClaimedDelivery {
+    const isAutomatic = row.nextAttemptAtMs !== null && row.nextAttemptAtMs <= nowMs;
+    const progress = nextDelivery(row, { kind: isAutomatic ? 'claimed' : 'claimed-by-hand' });
     const token = Buffer.from(random(16)).toString('hex');
-    (isAutomatic ? leaseAuto : leaseManual).run(token, nowMs + LEASE_MS, due.deliveryId);
-    const number = isAutomatic ? attempts + 1 : undefined;
+    const { deliveryId, url } = row;
+    write.run({ ...progress, token, untilMs: nowMs + LEASE_MS, deliveryId });
+    const number = isAutomatic ? progress.attempts : undefined;
     const trigger = isAutomatic ? 'auto' : 'manual';
     const signedAt = Math.floor(nowMs / 1_000);
-    const attempt = begin.get(due.deliveryId, number ?? null, trigger, due.url, nowMs, signedAt);
-    return { ...due, isFailing: isFailing === 1, token, n: attempt?.n ?? 1, number, claimedAtMs: nowMs };
+    const n = begin.get(deliveryId, number ?? null, trigger, url, nowMs, signedAt)?.n ?? 1;
+    return { ...row, isFailing: row.isFailing === 1, token, n, number, claimedAtMs: nowMs };
   };
 }
 

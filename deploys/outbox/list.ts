@@ -1,5 +1,5 @@
 import type { Store } from '../../shared/store/open.ts';
-import type { DeliveryState } from './outcome.ts';
+import type { DeliveryState } from './delivery-state.ts';
 
 /** A delivery as a page shows it. Instants are Unix milliseconds. */
 export type DeliveryRow = Readonly<{

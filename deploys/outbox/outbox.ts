@@ -1,8 +1,16 @@
 import type { Store } from '../../shared/store/open.ts';
 import { codeOf } from '../../shared/store/private.ts';
 import { type ClaimedDelivery, createClaim, LEASE_MS } from './claim.ts';
+import {
+  type DeliveryProgress,
+  nextDelivery,
+  PROGRESS,
+  SET_PROGRESS,
+  type StoppedState,
+  WAIT_MS_MAX,
+} from './delivery-state.ts';
 import { createRelease } from './enqueue.ts';
-import { afterAttempt, type Ended, type Sent, type Verdict, WAIT_MS_MAX } from './outcome.ts';
+import type { Sent, Verdict } from './outcome.ts';
 
 /** The queue, whose whole state is in `store`. `random` gives n uniform bytes. */
 export function createOutbox(store: Store, random: (bytes: number) => Uint8Array) {
@@ -70,19 +78,18 @@ export type RecordResult = 'recorded' | 'stale' | 'unwritable';
 
 /** Records results, in the caller's transaction. A result without the lease's token changes nothing. */
 function createFinish(store: Store): Finish {
-  const held = store.prepare<Ended, [string, string]>(`
-    SELECT d.state, d.next_attempt_at_ms AS nextAttemptAtMs, d.finished_at_ms AS finishedAtMs,
-      CASE WHEN w.deleted_at_ms IS NOT NULL THEN 'cancelled' WHEN w.paused_at_ms IS NOT NULL THEN 'skipped' END AS endsAs
+  type LeasedRow = DeliveryProgress & Readonly<{ stoppedAs: StoppedState | null }>;
+  const leased = store.prepare<LeasedRow, [string, string]>(`
+    SELECT ${PROGRESS},
+      CASE WHEN w.deleted_at_ms IS NOT NULL THEN 'cancelled' WHEN w.paused_at_ms IS NOT NULL THEN 'skipped' END AS stoppedAs
     FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE d.id = ? AND d.lease_token = ?`);
   const close = store.prepare(`
     UPDATE attempts SET state = $state, ended_at_ms = $endedAtMs, status = $status, error = $error, detail = $detail,
       remote_address = $remoteAddress, phases_json = $phases, request_headers_json = $requestHeaders,
       answer_headers_json = $answerHeaders, answer_body = $answerBody, answer_body_kind = $answerBodyKind
     WHERE delivery_id = $deliveryId AND n = $n`);
-  const reschedule = store.prepare(`
-    UPDATE deliveries SET state = $state, next_attempt_at_ms = $nextAttemptAtMs, finished_at_ms = $finishedAtMs,
-      attempts = coalesce($attempts, attempts), resend_at_ms = coalesce($resendAtMs, resend_at_ms),
-      lease_token = NULL, lease_until_ms = NULL,
+  const write = store.prepare(`
+    UPDATE deliveries SET ${SET_PROGRESS}, lease_token = NULL, lease_until_ms = NULL,
       last_status = iif($says, $status, last_status), last_error = iif($says, $error, last_error)
     WHERE id = $deliveryId`);
   const noteSuccess = store.prepare(`
@@ -92,22 +99,17 @@ function createFinish(store: Store): Finish {
       consecutive_failures = consecutive_failures + 1 WHERE id = ?2`);
 
   return function finish({ claim, verdict, sent, headers, endedAtMs }) {
-    const row = held.get(claim.deliveryId, claim.token);
+    const row = leased.get(claim.deliveryId, claim.token);
     if (!row) return 'stale';
-    const { isResent, ...next } = afterAttempt(row, claim.number, verdict, endedAtMs);
+    const kind = claim.number === undefined ? 'ended-by-hand' : 'ended';
+    const progress = nextDelivery(row, { kind, verdict, stoppedAs: row.stoppedAs, atMs: endedAtMs });
     const error = 'error' in verdict ? verdict.error : null;
     const { deliveryId, n } = claim;
     const requestHeaders = headers === undefined ? null : JSON.stringify(headers);
-    close.run({ deliveryId, n, state: verdict.kind, endedAtMs, error, requestHeaders, ...answerOf(sent) });
-    reschedule.run({
-      deliveryId,
-      attempts: null,
-      ...next,
-      resendAtMs: isResent === true ? endedAtMs : null,
-      says: Number(verdict.kind !== 'interrupted'),
-      status: sent?.kind === 'answered' ? sent.status : null,
-      error,
-    });
+    const answer = answerOf(sent);
+    close.run({ deliveryId, n, state: verdict.kind, endedAtMs, error, requestHeaders, ...answer });
+    const says = Number(verdict.kind !== 'interrupted');
+    write.run({ ...progress, deliveryId, says, status: answer.status, error });
     // Manual attempts do not count towards the state of the webhook.
     if (claim.number === undefined || verdict.kind === 'interrupted') return 'recorded';
     (verdict.kind === 'succeeded' ? noteSuccess : noteFailure).run(endedAtMs, claim.webhookId);

@@ -1,6 +1,7 @@
 import type { Secret } from '../../shared/secret.ts';
 import type { Store } from '../../shared/store/open.ts';
 import type { By } from '../accounts/audit.ts';
+import type { StoppedState } from '../outbox/delivery-state.ts';
 import { makeWebhookSecret, type Seal } from './seal.ts';
 import type { Check, Checked, CheckSettings, Settings } from './settings.ts';
 import { changing, NO_WEBHOOK, type NoWebhook, type Webhook, type WebhookDeps } from './webhook.ts';
@@ -86,7 +87,7 @@ export function createCancelPending(store: Store) {
     WHERE webhook_id = ?4 AND finished_at_ms IS NULL AND state != 'attempting'`);
   const forget = store.prepare(`
     UPDATE deliveries SET resend_at_ms = NULL WHERE webhook_id = ? AND resend_at_ms IS NOT NULL`);
-  return function cancelPending(webhookId: string, to: 'cancelled' | 'skipped', nowMs: number) {
+  return function cancelPending(webhookId: string, to: StoppedState, nowMs: number) {
     close.run(to, to === 'cancelled' ? 'deleted' : 'paused', nowMs, webhookId);
     forget.run(webhookId);
   };

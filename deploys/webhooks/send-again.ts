@@ -7,7 +7,7 @@ import {
   type DeliveryFilter,
   type DeliveryRow,
 } from '../outbox/list.ts';
-import type { DeliveryState } from '../outbox/outcome.ts';
+import type { DeliveryState } from '../outbox/delivery-state.ts';
 import { createPruneWebhook } from '../outbox/prune.ts';
 import { changing, type NoWebhook, type WebhookDeps } from './webhook.ts';
 

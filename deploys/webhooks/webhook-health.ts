@@ -1,5 +1,5 @@
 import type { Store } from '../../shared/store/open.ts';
-import type { DeliveryState } from '../outbox/outcome.ts';
+import type { DeliveryState } from '../outbox/delivery-state.ts';
 
 type LastDelivery = Readonly<{
   id: string;

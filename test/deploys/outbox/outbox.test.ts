@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { afterAttempt, type Ended, type Verdict } from '../../../deploys/outbox/outcome.ts';
+import type { Verdict } from '../../../deploys/outbox/outcome.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered, failedWith } from '../../fakes/scripted-send.ts';
 import { startQueue } from './queue.ts';
@@ -127,45 +127,4 @@ test('a wall clock that was ahead delays no delivery by more than two hours once
   queue.end(queue.claim, answered(500), START_MS + 24 * HOUR);
   queue.outbox.reap(START_MS, new Set());
   expect(queue.outbox.nextDueAtMs(START_MS)).toBe(START_MS + 2 * HOUR);
-});
-
-const NOW = 1_000_000;
-const ATTEMPTING: Ended = { state: 'attempting', nextAttemptAtMs: null, finishedAtMs: null, endsAs: null };
-const FAILED: Verdict = { kind: 'failed', error: 'timeout' };
-const INTERRUPTED: Verdict = { kind: 'interrupted' };
-const final = (state: string, finishedAtMs = NOW) =>
-  ({ state, nextAttemptAtMs: null, finishedAtMs }) as never; // of the table
-const retry = (nextAttemptAtMs: number, more = {}) =>
-  ({ state: 'retry_scheduled', nextAttemptAtMs, finishedAtMs: null, ...more }) as never; // of the table
-
-test.each([
-  [1, 1],
-  [5, 5],
-  [6, 5],
-])(
-  'automatic attempt %i that was interrupted leaves %i made, and the next is due at once (§4.3)',
-  (number, attempts) => {
-    expect(afterAttempt(ATTEMPTING, number, INTERRUPTED, NOW)).toEqual(retry(NOW, { attempts }));
-  },
-);
-
-describe('an attempt asked for by hand', () => {
-  const rows: readonly Ended[] = [
-    { ...ATTEMPTING, state: 'retry_scheduled', nextAttemptAtMs: NOW + 5 },
-    { ...ATTEMPTING, state: 'failed', finishedAtMs: 7 },
-    { ...ATTEMPTING, state: 'delivered', finishedAtMs: 7 },
-  ];
-
-  test.each(rows)('delivers with a success, and changes nothing else of %p', (row) => {
-    const { endsAs: _, ...kept } = row;
-    expect(afterAttempt(row, undefined, FAILED, NOW)).toEqual({ ...kept, isResent: false });
-    expect(afterAttempt(row, undefined, INTERRUPTED, NOW)).toEqual({ ...kept, isResent: true });
-    const after = final('delivered', row.state === 'delivered' ? 7 : NOW);
-    expect(afterAttempt(row, undefined, SUCCEEDED, NOW)).toEqual(after);
-  });
-
-  test('that was interrupted is not made again for a webhook that left', () => {
-    const row: Ended = { ...ATTEMPTING, state: 'failed', finishedAtMs: 7, endsAs: 'skipped' };
-    expect(afterAttempt(row, undefined, INTERRUPTED, NOW).isResent).toBe(false);
-  });
 });

@@ -1,10 +1,12 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
 import type { ClaimedDelivery } from '../../../deploys/outbox/claim.ts';
+import { nextDelivery, PROGRESS, type DeliveryProgress } from '../../../deploys/outbox/delivery-state.ts';
 import { verdictOf } from '../../../deploys/outbox/outcome.ts';
 import { createPrune } from '../../../deploys/outbox/prune.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered, failedWith } from '../../fakes/scripted-send.ts';
+import { arrowsIn } from '../../layers/diagram.ts';
 import { startQueue } from './queue.ts';
 
 const [LEASE_MS, WAIT_MS_MAX] = [30_000, 7_200_000];
@@ -54,6 +56,8 @@ const ROWS = `SELECT d.id, d.state, d.attempts, d.due_at_ms, d.lease_until_ms, h
   (SELECT count(*) FROM attempts a WHERE a.delivery_id = d.id AND a.state = 'started') AS started
   FROM deliveries d ORDER BY d.rowid`;
 
+const ARROWS = arrowsIn('deploys/outbox/delivery-state.ts');
+
 /** What is not settled. */
 const OPEN = `SELECT id FROM deliveries
   WHERE finished_at_ms IS NULL OR lease_token IS NOT NULL OR resend_at_ms IS NOT NULL ORDER BY id`;
@@ -68,8 +72,21 @@ function startModel() {
   const bodies = new Map<string, string>();
   const delivered = new Set<string>();
   const leases = new Map<string, { token: string; untilMs: number }>();
+  const states = new Map<string, string>();
   const prune = createPrune(queue.store);
   let [nowMs, slot] = [START_MS, 0];
+
+  /** Each delivery is where the diagram has an arrow to from where it was. */
+  function walk() {
+    for (const { id, state } of queue.rows('SELECT id, state FROM deliveries') as Pick<
+      Row,
+      'id' | 'state'
+    >[]) {
+      const from = states.get(id) ?? '[*]';
+      if (from !== state) expect(ARROWS).toContain(`${from} --> ${state}`);
+      states.set(id, state);
+    }
+  }
 
   function claim(of: 0 | 1) {
     for (const claimed of queue.outbox.claim(nowMs, underWay[of])) {
@@ -98,12 +115,14 @@ function startModel() {
     expect(recorded).toBe(isHolder ? 'recorded' : 'stale');
     if (before === undefined) leases.delete(claimed.deliveryId);
     else expect(queue.rows(ROWS)).toEqual(before);
+    walk();
   }
 
   function reap(of: 0 | 1) {
     const mine = new Set(underWay[of].map(({ deliveryId }) => deliveryId));
     queue.outbox.reap(nowMs, mine);
     for (const [id, { untilMs }] of leases) if (untilMs <= nowMs && !mine.has(id)) leases.delete(id);
+    walk();
   }
 
   function take(next: Step) {
@@ -142,14 +161,23 @@ function startModel() {
         expect(queue.values(OPEN)).toEqual(before);
         return expect(queue.values('SELECT count(*) FROM deliveries')).toEqual([[before.length]]);
       }
-      case 'pause':
-        return queue.pause(next.webhook, nowMs);
+      case 'pause': {
+        const progress = () =>
+          queue.rows(
+            `SELECT ${PROGRESS} FROM deliveries d WHERE webhook_id = '${next.webhook}' ORDER BY id`,
+          ) as DeliveryProgress[]; // the columns of the query
+        const event = { kind: 'stopped', stoppedAs: 'skipped', atMs: nowMs } as const;
+        const stopped = progress().map((row) => nextDelivery(row, event));
+        queue.pause(next.webhook, nowMs);
+        return expect(progress()).toEqual(stopped);
+      }
       case 'resume':
         return void queue.resume(next.webhook);
     }
   }
 
   function check() {
+    walk();
     const rows = queue.rows(ROWS) as Row[]; // the columns of the query
     for (const row of rows) {
       expect(row.attempts).toBeLessThanOrEqual(6);

@@ -7,7 +7,8 @@ import {
   type DeliveryRow,
   ID_PART_MIN,
 } from '../../../outbox/list.ts';
-import { ATTEMPTS_MAX, DELIVERY_STATES, type DeliveryState, SEND_TEXTS } from '../../../outbox/outcome.ts';
+import { ATTEMPTS_MAX, DELIVERY_STATES, type DeliveryState } from '../../../outbox/delivery-state.ts';
+import { SEND_TEXTS } from '../../../outbox/outcome.ts';
 import { DAY_MS } from '../../../usage/calendar.ts';
 import { CodeBlock } from '../../components/code.tsx';
 import { Ago, bytesText, countText, latencyText, Time } from '../../components/format.tsx';

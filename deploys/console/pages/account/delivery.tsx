@@ -17,7 +17,7 @@ import {
 } from './deliveries.tsx';
 import { refusalOf, WebhookUrl } from './webhooks.tsx';
 import { ACCOUNT, paths, redirect } from '../../paths.ts';
-import { ATTEMPTS_MAX, RETRY_DELAYS_MS } from '../../../outbox/outcome.ts';
+import { ATTEMPTS_MAX, RETRY_DELAYS_MS } from '../../../outbox/delivery-state.ts';
 import type { Delivery, AttemptRow } from '../../../outbox/list.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 
