@@ -9,7 +9,7 @@ import type { CreditGrant, CreditReport } from './messages.ts';
 export type CreditLook = 'enough' | 'out' | 'later' | 'ask' | 'unavailable';
 
 export const LATER_MS = 1_000;
-/** What a grant shows about a shortage holds for so long. */
+/** How long a grant shows what a shortage means. */
 const PROOF_MS = 250;
 const STALE = Number.NEGATIVE_INFINITY;
 /** Held credits are refreshed this often, which carries recalls and shows that the process lives. */
@@ -24,7 +24,28 @@ const IDLE_MS = 3_000;
 /** No process holds more than this part of all the credits that an account was given, its dearest request apart. */
 const PART_MAX = 1 / 100;
 
-/** One account's credits in this process. Instants are of the monotonic clock. The counters are the journal's. */
+/** What the authority last said of the account. `atMs` is `STALE` once it says nothing any more of a shortage. */
+type CreditContact =
+  | Readonly<{ kind: 'new'; grant: undefined }>
+  | Readonly<{ kind: 'heard'; grant: CreditGrant; atMs: number }>
+  /** A report could not be made, or had no reply; `grant` is of before. */
+  | Readonly<{ kind: 'missed'; grant: CreditGrant | undefined; atMs: number }>;
+
+/**
+ * One account's credits in this process. Instants are of the monotonic clock. The counters are the journal's.
+ *
+ * ```mermaid
+ * stateDiagram-v2
+ *   [*] --> new
+ *   new --> heard: granted
+ *   new --> missed: no report, or no reply
+ *   heard --> missed: no report, or no reply
+ *   missed --> heard: granted
+ * ```
+ *
+ * `heard` alone tells what a shortage means, and for `PROOF_MS`; `missed` says for a second that credits cannot be known. Within any
+ * of them a message is under way from `report` to `settle`, and the allowance is spent without asking.
+ */
 export class CreditLease {
   /** Credits that requests wait for. */
   waiting = 0;
@@ -37,15 +58,11 @@ export class CreditLease {
   readonly #pace = new Pace();
   /** The dearest request lately. */
   #dearest = 0;
-  /** The last grant, `undefined` before the first, and when it came; `STALE` when it says nothing any more. */
-  #grant: CreditGrant | undefined;
-  #grantedMs = STALE;
+  #contact: CreditContact = { kind: 'new', grant: undefined };
   /** The message under way: the counters that it reported, and when. */
   #sent: Readonly<Spending & { atMs: number }> | undefined;
   /** The counters that the authority has last confirmed. */
   #confirmed: Readonly<Spending> | undefined;
-  /** When the last message had no reply; `undefined` when it had one. */
-  #failedMs: number | undefined;
 
   constructor(spending: Spending, total: number, nowMs: number) {
     this.#spending = spending;
@@ -54,7 +71,7 @@ export class CreditLease {
   }
 
   setTotal(total: number): void {
-    if (total !== this.#total) this.#grantedMs = STALE; // it was about another allowance
+    if (total !== this.#total) this.#outdate(); // it was about another allowance
     this.#total = total;
   }
 
@@ -67,23 +84,23 @@ export class CreditLease {
   /** Decides whether a price can be charged; takes nothing. Only a grant about this very shortage shows that none are left. */
   look(credits: number, nowMs: number, mayWait: boolean, storeOut: boolean): CreditLook {
     if (this.allowance >= credits) return 'enough';
-    const [grant, failedMs, sent] = [this.#grant, this.#failedMs, this.#sent];
-    if (storeOut || (failedMs !== undefined && nowMs - failedMs < REFRESH_MS)) return 'unavailable';
-    if (grant !== undefined && nowMs - this.#grantedMs < PROOF_MS) {
-      if (grant.learning) return 'unavailable';
+    const [contact, sent] = [this.#contact, this.#sent];
+    if (storeOut || (contact.kind === 'missed' && nowMs - contact.atMs < REFRESH_MS)) return 'unavailable';
+    const isLearning = contact.grant?.learning === true;
+    if (contact.kind === 'heard' && nowMs - contact.atMs < PROOF_MS) {
+      if (isLearning) return 'unavailable';
       if (this.withinReach < credits) return 'out';
-      if (grant.available <= 0) return 'later';
+      if (contact.grant.available <= 0) return 'later';
     }
     if (mayWait) return 'ask';
     // A store that replies to others in time is not away: this request's turn has not come.
     const isSlow = sent !== undefined && nowMs - sent.atMs >= SLOW_MS;
-    const replies = failedMs === undefined && !isSlow && grant !== undefined && !grant.learning;
-    return replies ? 'later' : 'unavailable';
+    return contact.kind === 'heard' && !isSlow && !isLearning ? 'later' : 'unavailable';
   }
 
   /** Credits that the last grant left to this node and to those that live. */
   get withinReach(): number {
-    const { available = 0, heldByOthers = 0 } = this.#grant ?? {};
+    const { available = 0, heldByOthers = 0 } = this.#contact.grant ?? {};
     return available + heldByOthers + this.allowance;
   }
 
@@ -108,27 +125,31 @@ export class CreditLease {
 
   /** What each node had taken by the last grant, with what it held. */
   get taken(): CreditGrant['taken'] | undefined {
-    return this.#grant?.taken;
+    return this.#contact.grant?.taken;
   }
 
   /** What the authority has confirmed may be lost: it is reported again, at once. */
   unconfirm(): void {
     this.#confirmed = undefined;
-    this.#grantedMs = STALE;
+    this.#outdate();
+  }
+
+  #outdate(): void {
+    if (this.#contact.kind === 'heard') this.#contact = { ...this.#contact, atMs: STALE };
   }
 
   due(nowMs: number): Due {
-    const failedMs = this.#failedMs;
+    const contact = this.#contact;
     if (this.#sent !== undefined) return 'soon';
     const wanted = this.#wanted(nowMs);
-    const sinceMs = nowMs - this.#grantedMs;
+    const sinceMs = nowMs - (contact.kind === 'heard' ? contact.atMs : STALE);
     const isDue =
       this.waiting > 0 ||
-      failedMs !== undefined ||
+      contact.kind === 'missed' ||
       (this.#isToReturn() && sinceMs >= REFRESH_MS) ||
-      (this.#grant?.recalled === true && this.allowance > wanted) ||
+      (contact.grant?.recalled === true && this.allowance > wanted) ||
       (this.allowance * 2 < wanted && sinceMs >= PROOF_MS);
-    const rests = failedMs !== undefined && nowMs - failedMs < REFRESH_MS / 2;
+    const rests = contact.kind === 'missed' && nowMs - contact.atMs < REFRESH_MS / 2;
     if (isDue && !rests) return this.#pace.nextMs(INTERVAL_MS, nowMs) <= nowMs ? 'now' : 'soon';
     return isDue || wanted > 0 || this.#isToReturn() ? 'soon' : 'never';
   }
@@ -149,7 +170,7 @@ export class CreditLease {
   /** Nothing is lost by forgetting it: the counters stay the journal's, and the authority has them. */
   mayForget(nowMs: number): boolean {
     // A message without a reply may have been heard: what it was granted must be returned.
-    const isOpen = this.#sent !== undefined || this.waiting > 0 || this.#failedMs !== undefined;
+    const isOpen = this.#sent !== undefined || this.waiting > 0 || this.#contact.kind === 'missed';
     return !isOpen && !this.#isToReturn() && this.#isIdle(nowMs);
   }
 
@@ -159,7 +180,7 @@ export class CreditLease {
 
   /** Credits to hold. None while another process needs them, and none for an account at rest. */
   #wanted(nowMs: number): number {
-    if (this.#isIdle(nowMs) || this.#grant?.recalled === true) return 0;
+    if (this.#isIdle(nowMs) || this.#contact.grant?.recalled === true) return 0;
     const most = Math.max(this.#dearest, Math.floor(this.#total * PART_MAX));
     return Math.min(most, Math.max(this.#dearest, Math.ceil(this.#demand.at(nowMs) * AHEAD_SECONDS)));
   }
@@ -167,7 +188,7 @@ export class CreditLease {
   /** What is held above what is wanted, at most `wantedMax`, is out of reach from here on. The counters must be durable. */
   report(nowMs: number, wantedMax = Number.MAX_SAFE_INTEGER): CreditReport {
     const wanted = Math.min(wantedMax, this.#wanted(nowMs) + this.waiting);
-    if (this.allowance > wanted) this.#grantedMs = STALE; // what is returned is not gone
+    if (this.allowance > wanted) this.#outdate(); // what is returned is not gone
     this.allowance = Math.min(this.allowance, wanted);
     this.#sent = { ...this.#spending, atMs: nowMs };
     this.#pace.note(INTERVAL_MS, nowMs);
@@ -177,7 +198,7 @@ export class CreditLease {
 
   /** A report could not be made, or had no reply. */
   miss(nowMs: number): void {
-    this.#failedMs = nowMs;
+    this.#contact = { kind: 'missed', grant: this.#contact.grant, atMs: nowMs };
   }
 
   /** Without a grant it is unknown whether the message was heard. */
@@ -185,11 +206,9 @@ export class CreditLease {
     const sent = this.#sent;
     this.#sent = undefined;
     if (grant === undefined || sent === undefined) return this.miss(nowMs);
-    this.#failedMs = undefined;
     const { charged, refunded } = this.#spending;
     this.allowance = grant.allowance - (charged - sent.charged - (refunded - sent.refunded));
     this.#confirmed = sent;
-    this.#grant = grant;
-    this.#grantedMs = nowMs;
+    this.#contact = { kind: 'heard', grant, atMs: nowMs };
   }
 }
