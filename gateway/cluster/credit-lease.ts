@@ -6,7 +6,7 @@ import type { CreditGrant, CreditReport } from './messages.ts';
  * What is found for a price. `out`: no live node has so many credits. `later`: others return theirs within `LATER_MS`, or
  * too many requests wait. `ask`: memory cannot tell. `unavailable`: it cannot be known now.
  */
-export type CreditLook = 'enough' | 'out' | 'later' | 'ask' | 'unavailable';
+export type CreditCheck = 'enough' | 'out' | 'later' | 'ask' | 'unavailable';
 
 export const LATER_MS = 1_000;
 /** How long a grant shows what a shortage means. */
@@ -44,7 +44,7 @@ type CreditContact =
  * ```
  *
  * `heard` alone tells what a shortage means, and for `PROOF_MS`; `missed` says for a second that credits cannot be known. Within any
- * of them a message is under way from `report` to `settle`, and the allowance is spent without asking.
+ * of them a message is under way from `report` to `hear`, and the allowance is spent without asking.
  */
 export class CreditLease {
   /** Credits that requests wait for. */
@@ -82,7 +82,7 @@ export class CreditLease {
   }
 
   /** Decides whether a price can be charged; takes nothing. Only a grant about this very shortage shows that none are left. */
-  look(credits: number, nowMs: number, mayWait: boolean, storeOut: boolean): CreditLook {
+  check(credits: number, nowMs: number, mayWait: boolean, storeOut: boolean): CreditCheck {
     if (this.allowance >= credits) return 'enough';
     const [contact, sent] = [this.#contact, this.#sent];
     if (storeOut || (contact.kind === 'missed' && nowMs - contact.atMs < REFRESH_MS)) return 'unavailable';
@@ -105,7 +105,7 @@ export class CreditLease {
   }
 
   /** The caller appends it to the journal. */
-  take(credits: number): void {
+  spend(credits: number): void {
     this.allowance -= credits;
     this.#spending.charged += credits;
   }
@@ -202,7 +202,7 @@ export class CreditLease {
   }
 
   /** Without a grant it is unknown whether the message was heard. */
-  settle(grant: CreditGrant | undefined, nowMs: number): void {
+  hear(grant: CreditGrant | undefined, nowMs: number): void {
     const sent = this.#sent;
     this.#sent = undefined;
     if (grant === undefined || sent === undefined) return this.miss(nowMs);

@@ -58,11 +58,11 @@ export function createReports({ accounts, journal, revision }: ReportOptions) {
   }
 
   /** Takes in the reply to a collected message, and wakes the requests that wait for it. */
-  function settle({ accountId, rate, credits }: Message, reply: Reply | undefined, nowMs: number): void {
+  function hear({ accountId, rate, credits }: Message, reply: Reply | undefined, nowMs: number): void {
     const account = accounts.get(accountId);
     if (account === undefined || (rate === undefined && credits === undefined)) return;
-    if (rate !== undefined) account.rate.settle(reply?.rate, nowMs);
-    if (credits !== undefined) account.credit?.settle(reply?.credits, nowMs);
+    if (rate !== undefined) account.rate.hear(reply?.rate, nowMs);
+    if (credits !== undefined) account.credit?.hear(reply?.credits, nowMs);
     wake(account);
   }
 
@@ -106,7 +106,7 @@ export function createReports({ accounts, journal, revision }: ReportOptions) {
       return marked.size > MARKED_MAX;
     },
     collect,
-    settle,
+    hear,
     resync,
     release,
     forgetIdle,

@@ -11,7 +11,7 @@ export type StoreLink = Pick<LeaseSync, 'isOut' | 'failure' | 'counts'>;
 
 type LeaseSyncOptions = Readonly<{
   accounts: Leases;
-  scans: Pick<ScanLeases, 'collect' | 'release' | 'settle'>;
+  scans: Pick<ScanLeases, 'collect' | 'release' | 'hear'>;
   store: LeaseStore;
   clock: Clock;
   node: string;
@@ -77,8 +77,8 @@ export function createLeaseSync(options: LeaseSyncOptions) {
     const replies = await call({ node, fence, seq: ++seq }, messages);
     const nowMs = clock.monotonic();
     for (const [at, message] of messages.entries()) {
-      accounts.settle(message, replies[at], nowMs);
-      scans.settle(message, replies[at], nowMs);
+      accounts.hear(message, replies[at], nowMs);
+      scans.hear(message, replies[at], nowMs);
     }
   }
 

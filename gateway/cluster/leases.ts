@@ -2,7 +2,7 @@ import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/source.ts';
 import { type Charge, type Price, StatedCredits } from '../limits/charge.ts';
 import type { Journal, Spending } from '../limits/journal.ts';
-import { CreditLease, type CreditLook, LATER_MS } from './credit-lease.ts';
+import { CreditLease, type CreditCheck, LATER_MS } from './credit-lease.ts';
 import { type Account, createReports } from './lease-reports.ts';
 import { RateLease, type RatePlan } from './rate-lease.ts';
 
@@ -65,24 +65,24 @@ export function createLeases({ journal, revision, share }: AccountsOptions) {
   function decide(account: Account, price: Price, nowMs: number, waitedMs: number, isOut: boolean): Decision {
     const { rate, plan } = account;
     const isCrowded = mark(account);
-    const from = rate.look(price.calls, nowMs, waitedMs < RATE_WAIT_MS, isOut, isCrowded);
+    const from = rate.check(price.calls, nowMs, waitedMs < RATE_WAIT_MS, isOut, isCrowded);
     let waitMs = from.kind === 'short' ? from.waitMs : undefined;
     const credit = plan.credits === undefined ? undefined : account.credit;
     if (credit !== undefined && price.credits > 0) {
       // Above the rate, to wait would not help.
       const mayWait = waitMs === undefined && waitedMs < CREDITS_WAIT_MS;
-      const look = credit.look(price.credits, nowMs, mayWait, isOut);
-      const out = outOf(account, credit, look, price.credits, nowMs);
+      const check = credit.check(price.credits, nowMs, mayWait, isOut);
+      const out = outOf(account, credit, check, price.credits, nowMs);
       if (out !== undefined) return out;
       // Tokens come last: those that are granted to a request are lost when its credits then fall short.
-      if (look === 'ask') return 'ask-credits';
-      if (look === 'later') waitMs ??= LATER_MS;
-      if (look === 'unavailable' && waitMs === undefined) return { kind: 'credits-unavailable' };
+      if (check === 'ask') return 'ask-credits';
+      if (check === 'later') waitMs ??= LATER_MS;
+      if (check === 'unavailable' && waitMs === undefined) return { kind: 'credits-unavailable' };
     }
     if (waitMs !== undefined) return { kind: 'over-rate', rate: stateOf(account, nowMs), waitMs };
     if (from.kind === 'ask') return 'ask-rate';
-    rate.take(price.calls, from);
-    credit?.take(price.credits);
+    rate.spend(price.calls, from);
+    credit?.spend(price.credits);
     return { kind: 'charged', rate: stateOf(account, nowMs) };
   }
 
@@ -94,16 +94,16 @@ export function createLeases({ journal, revision, share }: AccountsOptions) {
     const total = caller.creditsGranted ?? plan.credits;
     stated.setTotal(caller.accountId, total);
     credit.setTotal(total);
-    return account && outOf(account, credit, credit.look(credits, nowMs, false, false), credits, nowMs);
+    return account && outOf(account, credit, credit.check(credits, nowMs, false, false), credits, nowMs);
   }
 
   /** The journals of this host know of the last credit before the store does. */
-  function outOf(account: Account, credit: CreditLease, look: CreditLook, credits: number, nowMs: number) {
-    if (look === 'enough') return undefined;
+  function outOf(account: Account, credit: CreditLease, check: CreditCheck, credits: number, nowMs: number) {
+    if (check === 'enough') return undefined;
     const others = spentByOthers(account.id);
-    if (look !== 'out' && credit.unspent(others) >= credits) return undefined;
+    if (check !== 'out' && credit.unspent(others) >= credits) return undefined;
     // What a dead process holds is neither spent nor to be had.
-    const left = creditsLeft(account.id, others, look === 'out' ? credit.withinReach : Infinity) ?? 0;
+    const left = creditsLeft(account.id, others, check === 'out' ? credit.withinReach : Infinity) ?? 0;
     return { kind: 'out-of-credits', rate: stateOf(account, nowMs), creditsLeft: left } as const;
   }
 

@@ -11,7 +11,7 @@ export type RatePlan = Readonly<{ rps: number; burst: number; debtMax: number }>
  * Which tokens a request may take: granted ones (`lease`), some that are granted later (`debt`), the own bucket's (`alone`);
  * or none: before the authority replies (`ask`), or for `waitMs` (`short`).
  */
-type RateLook =
+type RateCheck =
   { readonly kind: 'lease' | 'debt' | 'alone' | 'ask' } | { readonly kind: 'short'; readonly waitMs: number };
 
 const [LEASE, DEBT, ALONE, ASK] = [
@@ -72,8 +72,8 @@ const NOTHING_SHORT = { emptyUntilMs: 0, contendedUntilMs: 0, refusedUntilMs: 0 
  * last reply told. In any of the states:
  * - Tokens are held (granted and not spent, until `expiresMs`) or owed (spent and not granted); they are numbers of this
  *   class and not of a state, since each call changes them.
- * - No message is under way until `report`, and one is until `settle`, which takes its reply or that there is none.
- * - `look` decides on a request and `take` follows it at once: held tokens first; then, in `new` and `heard`, a debt or a
+ * - No message is under way until `report`, and one is until `hear`, which takes its reply or that there is none.
+ * - `check` decides on a request and `spend` follows it at once: held tokens first; then, in `new` and `heard`, a debt or a
  *   wait for the authority, which when it cannot wait moves to `alone` or `recovering`, and in these, the own bucket.
  */
 export class RateLease {
@@ -149,7 +149,7 @@ export class RateLease {
   }
 
   /** Decides whether `calls` may be let in; takes nothing. `isCrowded`: too many accounts have a debt to report for another one. */
-  look(calls: number, nowMs: number, mayWait: boolean, storeOut: boolean, isCrowded: boolean): RateLook {
+  check(calls: number, nowMs: number, mayWait: boolean, storeOut: boolean, isCrowded: boolean): RateCheck {
     const { burst, debtMax } = this.#plan;
     const need = Math.min(calls, burst);
     const held = this.held(nowMs);
@@ -159,14 +159,14 @@ export class RateLease {
     if (!isAlone && knownMs === 0 && calls - held <= debtMax && !(isCrowded && held === 0)) return DEBT;
     this.isStarved = true;
     if (knownMs > 0) return this.#short(knownMs);
-    if (isAlone || !mayWait) return this.#lookAlone(calls, nowMs);
+    if (isAlone || !mayWait) return this.#checkOwn(calls, nowMs);
     const sendMs = need > 1 ? this.#batchMs : this.#sendableMs(nowMs);
     if (this.#sent !== undefined || sendMs <= nowMs + UNCONTENDED_MS) return ASK;
     return this.#short(Math.max(sendMs - nowMs, need > 1 ? this.#refillMs(need) : 0));
   }
 
   /** Refuses for `waitMs` and for the time that pays off the debts that other nodes may have. */
-  #short(waitMs: number): RateLook {
+  #short(waitMs: number): RateCheck {
     return { kind: 'short', waitMs: waitMs + this.#refillMs((this.#known.nodes - 1) * this.#plan.debtMax) };
   }
 
@@ -185,7 +185,7 @@ export class RateLease {
     return this.#sent === undefined ? this.#sendableMs(nowMs) - nowMs : this.#intervalMs;
   }
 
-  #lookAlone(calls: number, nowMs: number): RateLook {
+  #checkOwn(calls: number, nowMs: number): RateCheck {
     this.#contact = nextContact(this.#contact, this.#lost('overdue', nowMs, nowMs));
     const { bucket } = this.#contact;
     if (bucket === undefined) return ASK; // it has one from here on
@@ -208,8 +208,8 @@ export class RateLease {
     return isByOwnBucket(this.#contact) ? this.#contact.spent : 0;
   }
 
-  /** Takes what the last look found. */
-  take(calls: number, from: RateLook): void {
+  /** Takes what the last check found. */
+  spend(calls: number, from: RateCheck): void {
     const contact = this.#contact;
     if (from.kind === 'alone' && isByOwnBucket(contact)) {
       contact.bucket.micro -= calls * MICRO;
@@ -288,7 +288,7 @@ export class RateLease {
   }
 
   /** Takes in the reply. Without one it is unknown whether the message arrived, and the process goes on alone. */
-  settle(grant: RateGrant | undefined, nowMs: number): void {
+  hear(grant: RateGrant | undefined, nowMs: number): void {
     const sent = this.#sent;
     if (sent === undefined) return;
     this.#sent = undefined;

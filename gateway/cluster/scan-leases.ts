@@ -108,7 +108,7 @@ class ScanLease extends Scans {
   }
 
   /** Without a grant it is unknown whether the message was heard. */
-  settle(grant: ScanGrant | undefined, nowMs: number): void {
+  hear(grant: ScanGrant | undefined, nowMs: number): void {
     const { sent } = this;
     if (sent === undefined) return;
     this.sent = undefined;
@@ -149,10 +149,10 @@ export function createScanLeases(link: ScanLink) {
     release: (nowMs: number, max: number) =>
       messages(nowMs, max, ({ sent, held, running }) => sent === undefined && held > running, true),
     /** Takes in the reply to a collected message. */
-    settle({ accountId, scans: report }: Message, reply: Reply | undefined, nowMs: number): void {
+    hear({ accountId, scans: report }: Message, reply: Reply | undefined, nowMs: number): void {
       const scans = accounts.get(accountId);
       if (report === undefined || scans === undefined) return;
-      scans.settle(reply?.scans, nowMs);
+      scans.hear(reply?.scans, nowMs);
       permits.serve(scans);
     },
   };

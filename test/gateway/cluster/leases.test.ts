@@ -33,15 +33,15 @@ test('when more new accounts come than can be reported, the rest waits for a rep
 
 test('tokens that a message returns cannot be spent before its reply', () => {
   const lease = new RateLease({ rps: 100, burst: 100, debtMax: 0 }, 0.5, 0);
-  const look = (nowMs: number) => lease.look(1, nowMs, true, false, false).kind;
+  const check = (nowMs: number) => lease.check(1, nowMs, true, false, false).kind;
   lease.report(0, 60);
   const grant = { granted: 20, spent: 0, immediate: 0, lifeMs: 1_000, waitMs: 0, remaining: 50 };
-  lease.settle({ ...grant, nodes: 2, weights: 2 }, 1);
-  expect(look(300)).toBe('lease');
+  lease.hear({ ...grant, nodes: 2, weights: 2 }, 1);
+  expect(check(300)).toBe('lease');
   // No request came for longer than messages are apart: all of it is returned.
   expect(lease.report(300, 60)).toMatchObject({ wanted: 0 });
-  expect(look(301)).toBe('ask');
-  lease.settle(undefined, 302);
+  expect(check(301)).toBe('ask');
+  lease.hear(undefined, 302);
   expect(lease.held(303)).toBe(0);
 });
 
@@ -50,30 +50,30 @@ function credits(grant: Partial<CreditGrant>) {
   const lease = new CreditLease({ charged: 0, refunded: 0 }, 1_000, 0);
   lease.report(0);
   const nothing = { allowance: 0, available: 0, heldByOthers: 0, recalled: false, learning: false };
-  lease.settle({ ...nothing, taken: new Map(), ...grant }, 0);
-  return { lease, look: (nowMs: number, price = 1) => lease.look(price, nowMs, true, false) };
+  lease.hear({ ...nothing, taken: new Map(), ...grant }, 0);
+  return { lease, check: (nowMs: number, price = 1) => lease.check(price, nowMs, true, false) };
 }
 
 test('credits that a message returns cannot be charged before its reply, and are not gone meanwhile', () => {
-  const { lease, look } = credits({ allowance: 100 });
+  const { lease, check } = credits({ allowance: 100 });
   lease.offer(10, 0);
-  expect([look(1, 50), look(1, 150)]).toEqual(['enough', 'out']);
+  expect([check(1, 50), check(1, 150)]).toEqual(['enough', 'out']);
   expect(lease.report(2)).toMatchObject({ wanted: 10 });
-  expect([look(3, 10), look(3, 50)]).toEqual(['enough', 'ask']);
-  lease.settle(undefined, 4);
+  expect([check(3, 10), check(3, 50)]).toEqual(['enough', 'ask']);
+  lease.hear(undefined, 4);
   expect(lease.allowance).toBe(10);
 });
 
 test('no credits are left only where a grant of this moment and of this allowance says so', () => {
   const found = (change?: (lease: CreditLease) => void) => {
-    const { lease, look } = credits({});
-    expect([look(0), look(249)]).toEqual(['out', 'out']);
+    const { lease, check } = credits({});
+    expect([check(0), check(249)]).toEqual(['out', 'out']);
     change?.(lease);
-    return look(change === undefined ? 250 : 249);
+    return check(change === undefined ? 250 : 249);
   };
   expect(found()).toBe('ask');
   expect(found((lease) => lease.setTotal(2_000))).toBe('ask');
   expect(found((lease) => lease.unconfirm())).toBe('ask');
-  expect(credits({ heldByOthers: 1 }).look(0)).toBe('later');
-  expect(credits({ learning: true }).look(0)).toBe('unavailable');
+  expect(credits({ heldByOthers: 1 }).check(0)).toBe('later');
+  expect(credits({ learning: true }).check(0)).toBe('unavailable');
 });

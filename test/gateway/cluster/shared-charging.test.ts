@@ -41,7 +41,7 @@ function processes(count: number) {
   const nodes = Array.from({ length: count }, (_, i) => {
     const { journal, ...disk } = memoryJournal();
     const accounts = createLeases({ journal, revision: () => 1, share: 1 / count });
-    const scans = { collect: () => [], release: () => [], settle: () => undefined };
+    const scans = { collect: () => [], release: () => [], hear: () => undefined };
     const parts = { accounts, scans, store, clock };
     const sync = createLeaseSync({ ...parts, node: `n${i}`, fence: 1 });
     void sync.run(stop.signal);

@@ -159,8 +159,8 @@ export function createWorld(options: WorldOptions) {
       // Durable before it is sent, as the journal promises.
       if (credits !== undefined) node.disk = { charged: credits.charged, refunded: credits.refunded };
       carry(node, message, (reply) => {
-        node.accounts.settle(message, reply, nowMs);
-        node.scans.settle(message, reply, nowMs);
+        node.accounts.hear(message, reply, nowMs);
+        node.scans.hear(message, reply, nowMs);
       });
     }
   }
