@@ -29,6 +29,10 @@ const TRIES_MAX = 12;
 /** Retries in a row after which a failure is a trouble: a ledger may be held for a moment. */
 const RETRIES_BEFORE_TROUBLE = 5;
 
+/** How the last write went: `tries` of it so far, or `retries` since it failed. */
+type Writes =
+  Readonly<{ kind: 'well'; tries: number }> | Readonly<{ kind: 'failing'; reason: string; retries: number }>;
+
 const OTHERS = `
   SELECT node, charged, refunded, node IN (SELECT node FROM nodes) AS known FROM spent
   WHERE account_id = ? AND node <> ?`;
@@ -56,9 +60,7 @@ export function createJournal(
   let turn: PromiseWithResolvers<void> | undefined;
   let isFlushing = false;
   let isClosing = false;
-  let tries = 0;
-  let retries = 0;
-  let failure: string | undefined;
+  let writes: Writes = { kind: 'well', tries: 0 };
   ledger.run(`PRAGMA busy_timeout = ${BUSY_MS}`);
 
   /** Reads counters once; `undefined` when the ledger cannot be read. */
@@ -104,17 +106,16 @@ export function createJournal(
         sameTransaction?.written();
         appended.clear();
       }
-      tries = retries = 0;
-      failure = undefined;
+      writes = { kind: 'well', tries: 0 };
       ended?.resolve();
     } catch (error) {
-      const mayRetry = failure === undefined && !isClosing;
-      if (ended !== undefined && mayRetry && isBusy(error) && ++tries < TRIES_MAX) {
-        turn = ended;
+      const tries = writes.kind === 'well' && !isClosing && isBusy(error) ? writes.tries + 1 : TRIES_MAX;
+      if (ended !== undefined && tries < TRIES_MAX) {
+        [writes, turn] = [{ kind: 'well', tries }, ended];
         return flushSoon();
       }
-      failure = fileReason(error);
-      tries = 0;
+      const retries = writes.kind === 'failing' ? writes.retries : 0;
+      writes = { kind: 'failing', reason: fileReason(error), retries };
       ended?.reject(error);
     }
   }
@@ -136,8 +137,8 @@ export function createJournal(
     flush,
     /** Writes what could not be written before, if there is any; to be called a few times a second. */
     retry() {
-      if (failure === undefined) return;
-      retries++;
+      if (writes.kind === 'well') return;
+      writes = { ...writes, retries: writes.retries + 1 };
       flush();
     },
     /** Writes what is appended, trying once: the process ends. */
@@ -148,9 +149,10 @@ export function createJournal(
     /** Whether everything that was appended of the account is in the write-ahead log. */
     isDurable: (accountId: number) => !appended.has(accountId),
     /** Whether the last write failed: no charge can be made durable. */
-    isFailing: () => failure !== undefined,
+    isFailing: () => writes.kind === 'failing',
     /** Why writes have failed for a second; `undefined` from the next one that succeeds. */
-    failure: () => (retries < RETRIES_BEFORE_TROUBLE ? undefined : failure),
+    failure: () =>
+      writes.kind === 'failing' && writes.retries >= RETRIES_BEFORE_TROUBLE ? writes.reason : undefined,
   };
 }
 
