@@ -28,6 +28,7 @@ import {
   SYSTEM,
   type WireInstruction,
 } from './harness.ts';
+import { shared } from '../started/shared.ts';
 
 /** What clients' own suites found different from Agave 3.1 to 4.3, a row each. */
 
@@ -59,6 +60,9 @@ async function startRich() {
   return { ...net, transferOf: transfer, simulate };
 }
 
+/** For what changes nothing on a chain. */
+const rich = shared(await startRich());
+
 function forged(wire: Uint8Array): Uint8Array {
   const copy = new Uint8Array(wire);
   copy[5] = (copy[5] ?? 0) ^ 1;
@@ -67,8 +71,7 @@ function forged(wire: Uint8Array): Uint8Array {
 
 describe('a wrong signature', () => {
   test('fails the preflight with -32002 and the whole simulation', async () => {
-    using net = await startRich();
-    expect(await net.preflightError(forged(net.transferOf()))).toEqual({
+    expect(await rich.preflightError(forged(rich.transferOf()))).toEqual({
       code: -32002n,
       message: 'Transaction simulation failed: Transaction did not pass signature verification',
       data: SIGNATURE_FAILURE,
@@ -76,13 +79,12 @@ describe('a wrong signature', () => {
   });
 
   test('is the result of a simulation with sigVerify', async () => {
-    using net = await startRich();
     const loadedAddresses = { readonly: [], writable: [] };
-    expect(await net.simulate(forged(net.transferOf()), { sigVerify: true })).toEqual({
+    expect(await rich.simulate(forged(rich.transferOf()), { sigVerify: true })).toEqual({
       ...SIGNATURE_FAILURE,
       loadedAddresses,
     });
-    expect(await net.simulate(forged(net.transferOf()))).toMatchObject({ err: null });
+    expect(await rich.simulate(forged(rich.transferOf()))).toMatchObject({ err: null });
   });
 
   test('is told before an unknown blockhash and before a copy', async () => {
@@ -128,8 +130,7 @@ describe('what is no transaction is -32602, with a preflight and without', () =>
     ],
   ];
   test.each(rows)('%s', async (_, instructions, words) => {
-    using net = await startRich();
-    await refusesBoth(net, builtWire(alice, net.blockhash(), instructions), words);
+    await refusesBoth(builtWire(alice, rich.blockhash(), instructions), words);
   });
 
   // Places in the message of a transfer: 64 bytes of signature behind their count, then the header.
@@ -143,43 +144,38 @@ describe('what is no transaction is -32602, with a preflight and without', () =>
     ['an instruction of the payer', (wire) => wire.with(65 + 4 + 96 + 32 + 1, 0)],
     ['an instruction of a key that is not there', (wire) => wire.with(65 + 4 + 96 + 32 + 1, 3)],
     ['an account that is not there', (wire) => wire.with(65 + 4 + 96 + 32 + 3, 3)],
-  ])('%s', async (_, spoil) => {
-    using net = await startRich();
-    await refusesBoth(net, spoil(new Uint8Array(net.transferOf())), UNSOUND);
-  });
+  ])('%s', (_, spoil) => refusesBoth(spoil(new Uint8Array(rich.transferOf())), UNSOUND));
 
-  async function refusesBoth(net: Awaited<ReturnType<typeof startRich>>, wire: Uint8Array, words: string) {
+  async function refusesBoth(wire: Uint8Array, words: string) {
     const refusal = { code: -32602n, message: `invalid transaction: ${words}` };
-    expect(await net.refusal('sendTransaction', base64(wire), CHECKED)).toEqual(refusal);
-    expect(await net.refusal('sendTransaction', base64(wire), UNCHECKED)).toEqual(refusal);
-    expect(await net.refusal('simulateTransaction', base64(wire), processed)).toEqual(refusal);
+    expect(await rich.refusal('sendTransaction', base64(wire), CHECKED)).toEqual(refusal);
+    expect(await rich.refusal('sendTransaction', base64(wire), UNCHECKED)).toEqual(refusal);
+    expect(await rich.refusal('simulateTransaction', base64(wire), processed)).toEqual(refusal);
   }
 });
 
 describe('the bytes of loaded accounts', () => {
   test('are 0, and the fee null, in a preflight that fails before anything ran', async () => {
-    using net = await startRich();
-    const error = await net.preflightError(net.transferOf(addressNumber(4)));
+    const error = await rich.preflightError(rich.transferOf(addressNumber(4)));
     expect(error).toMatchObject({
       data: { err: 'BlockhashNotFound', fee: null, loadedAccountsDataSize: 0n },
     });
   });
 
   test('are 64 for each account that exists and its data, a program and its code once', async () => {
-    using net = await startRich();
     const space = async (key: string) =>
-      integer(object(await net.valueOf('getAccountInfo', key, processed))['space']);
+      integer(object(await rich.valueOf('getAccountInfo', key, processed))['space']);
     // Alice and the system program; bob is not there.
     const ofTransfer = { fee: 5_000n, loadedAccountsDataSize: 64n + 64n + (await space(SYSTEM)) };
-    expect(await net.simulate(net.transferOf())).toMatchObject({ err: null, ...ofTransfer });
-    const failed = transferWire(alice, bob.address, 10n ** 15n, net.blockhash());
-    expect(await net.preflightError(failed)).toMatchObject({ data: ofTransfer });
-    const program = object(await net.valueOf('getAccountInfo', TOKEN_PROGRAM, { encoding: 'jsonParsed' }));
+    expect(await rich.simulate(rich.transferOf())).toMatchObject({ err: null, ...ofTransfer });
+    const failed = transferWire(alice, bob.address, 10n ** 15n, rich.blockhash());
+    expect(await rich.preflightError(failed)).toMatchObject({ data: ofTransfer });
+    const program = object(await rich.valueOf('getAccountInfo', TOKEN_PROGRAM, { encoding: 'jsonParsed' }));
     const info = object(object(object(program['data'])['parsed'])['info']);
     const code = await space(text(info['programData']));
-    const call = builtWire(alice, net.blockhash(), [{ program: TOKEN_PROGRAM, accounts: [], data: [99] }]);
+    const call = builtWire(alice, rich.blockhash(), [{ program: TOKEN_PROGRAM, accounts: [], data: [99] }]);
     const loadedAccountsDataSize = 64n + (64n + (await space(TOKEN_PROGRAM))) + (64n + code);
-    expect(await net.simulate(call)).toMatchObject({ loadedAccountsDataSize });
+    expect(await rich.simulate(call)).toMatchObject({ loadedAccountsDataSize });
   });
 });
 
@@ -200,9 +196,8 @@ test.each([
 });
 
 test('the rent sysvar is parsed as its one field that still counts', async () => {
-  using net = await startChain();
   const rent = 'SysvarRent111111111111111111111111111111111';
-  const found = object(await net.valueOf('getAccountInfo', rent, { encoding: 'jsonParsed' }));
+  const found = object(await rich.valueOf('getAccountInfo', rent, { encoding: 'jsonParsed' }));
   expect(found['data']).toEqual({
     parsed: { type: 'rent', info: { lamportsPerByte: '6960' } },
     program: 'sysvar',
@@ -210,25 +205,28 @@ test('the rent sysvar is parsed as its one field that still counts', async () =>
   });
 });
 
-test.each<[string, Json, Json | undefined]>([
-  ['full', true, []],
-  ['full', false, null],
-  ['accounts', true, []],
-  ['accounts', false, undefined],
-])(
-  'a block with details %s and rewards %p has transactions with rewards %p',
-  async (details, rewards, expected) => {
-    using net = await startRich();
-    const slot = await net.result('getSlot', { commitment: 'processed' });
-    await net.send(net.transferOf());
-    net.advance();
+test('a block has transactions with rewards as its details and its rewards were asked for', async () => {
+  using net = await startRich();
+  const slot = await net.result('getSlot', { commitment: 'processed' });
+  await net.send(net.transferOf());
+  net.advance();
+  for (const [details, rewards, expected] of [
+    ['full', true, []],
+    ['full', false, null],
+    ['accounts', true, []],
+    ['accounts', false, undefined],
+  ] as const)
     for (const encoding of details === 'full' ? ['json', 'jsonParsed', 'base64'] : ['json']) {
       const config = { commitment: 'confirmed', transactionDetails: details, rewards, encoding };
       const [transaction] = list(object(await net.result('getBlock', slot, config))['transactions']);
-      expect([encoding, object(object(transaction)['meta'])['rewards']]).toEqual([encoding, expected]);
+      expect<unknown>([details, rewards, encoding, object(object(transaction)['meta'])['rewards']]).toEqual([
+        details,
+        rewards,
+        encoding,
+        expected,
+      ]);
     }
-  },
-);
+});
 
 test.each<[string, bigint, Json]>([
   ['too little for rent', 1n, { InsufficientFundsForRent: { account_index: 1n } }],
@@ -297,17 +295,15 @@ test.each([
   ['a\u0001', 'base58', "InvalidCharacter { character: '\\u{1}', index: 1 }"],
   ['aü', 'base58', 'NonAsciiCharacter { index: 1 }'],
 ])('%j is refused as %s: %s', async (wire, encoding, fault) => {
-  using net = await startChain();
   const refusal = { code: -32602n, message: `invalid ${encoding} encoding: ${fault}` };
-  expect(await net.refusal('sendTransaction', wire, { encoding })).toEqual(refusal);
-  if (encoding === 'base64') expect(await net.refusal('getFeeForMessage', wire)).toEqual(refusal);
+  expect(await rich.refusal('sendTransaction', wire, { encoding })).toEqual(refusal);
+  if (encoding === 'base64') expect(await rich.refusal('getFeeForMessage', wire)).toEqual(refusal);
 });
 
 test.each(['AQID', '', 'gA=='])(
   'a fee is refused for %j, which is no message, by the name of one',
   async (message) => {
-    using net = await startChain();
-    expect(await net.refusal('getFeeForMessage', message)).toEqual({
+    expect(await rich.refusal('getFeeForMessage', message)).toEqual({
       code: -32602n,
       message:
         'failed to deserialize solana_message::versions::VersionedMessage: io error: failed to fill whole buffer',
@@ -321,10 +317,9 @@ test.each<[string, string, readonly string[]]>([
   ['Memo (len 2)', 'another', ['Memo (len 12): "Memo (len 2)"']],
   ['', 'an empty one', ['Memo (len 0): ""']],
 ])('the log of %j is what the program of clusters prints: %s', async (memo, _, lines) => {
-  using net = await startRich();
   const logsOf = async (accounts: readonly (typeof alice.address)[]) => {
     const instruction = { program: MEMO_PROGRAM, accounts, data: [...Buffer.from(memo)] };
-    const { logs } = object(await net.simulate(builtWire(alice, net.blockhash(), [instruction])));
+    const { logs } = object(await rich.simulate(builtWire(alice, rich.blockhash(), [instruction])));
     return list(logs)
       .map(String)
       .filter((line) => line.startsWith('Program log: '));

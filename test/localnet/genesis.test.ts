@@ -4,13 +4,17 @@ import { addressOf, LOADER_V2, LOADER_V3, LOADER_V4 } from '../../localnet/proto
 import { GENESIS_SLOT } from '../../localnet/genesis/accounts.ts';
 import { upgradeAuthorityKeypair } from '../../localnet/protocol/keypair.ts';
 import { alice, BEGAN_MS, object, startChain, systemAccount, list, builtWire } from './harness.ts';
+import { shared } from '../started/shared.ts';
 import { address, type Address } from '@solana/kit';
 
 const ids = programs.map(({ program_id: id }) => address(id));
 
+const net = shared(
+  await startChain({ programs, accounts: [[alice.address, systemAccount(10_000_000_000n)]] }),
+);
+
 describe('the programs at genesis', () => {
   test('show every status of the specification (§3.1), deployed at different slots of the past', async () => {
-    using net = await startChain({ programs });
     const view = net.chain.viewAt('finalized');
     const slots = new Set<bigint>();
     const forms = ids.map((id) => {
@@ -50,7 +54,6 @@ describe('the programs at genesis', () => {
     ['without an account', 33, 'ProgramAccountNotFound'],
     ['without ProgramData', 61, { InstructionError: [0n, 'UnsupportedProgramId'] }],
   ])('a program that is %s answers an invocation', async (_, index, err) => {
-    using net = await startChain({ programs, accounts: [[alice.address, systemAccount(10_000_000_000n)]] });
     const blockhash = net.blockhash();
     const wire = builtWire(alice, blockhash, [
       { program: ids[index] as Address, accounts: [], data: [1, 2] },
