@@ -39,10 +39,19 @@ const OWN_WAITS_MS_MAX = 60_000;
 
 let world: Awaited<ReturnType<typeof startWorld>>;
 let connection: PollingConnection;
+/** What `own-waits.ts` prints: it waits while other tests run. */
+let ownWaits: Promise<string>;
 const payer = Keypair.generate();
 beforeAll(async () => {
   spyOn(console, 'error').mockImplementation(() => {}); // web3.js reports each of its retries there
   world = await startWorld();
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, 'clients/own-waits.ts')], {
+    env: childEnv({ ENDPOINT: world.tiers.endpoint(), STUCK_ENDPOINT: await stuck() }),
+    stdout: 'pipe',
+    stderr: 'ignore', // web3.js reports its WebSocket there, several times a second
+    timeout: OWN_WAITS_MS_MAX,
+  });
+  ownWaits = child.stdout.text();
   connection = polling(world.tiers.url, world.tiers.key('scale'));
   await connection.confirmTransaction(
     await connection.requestAirdrop(payer.publicKey, 100 * LAMPORTS_PER_SOL),
@@ -84,33 +93,6 @@ async function signedByKit(to: PublicKey, from = payer) {
   const source = await createKeyPairSignerFromBytes(from.secretKey);
   return { blockhash, transaction: await signTransfer(source, address(to.toBase58()), blockhash) };
 }
-
-test(
-  'without WebSocket the own wait of an SDK fails for a transaction that landed; web3.js sends five times on 429',
-  async () => {
-    const child = Bun.spawn([process.execPath, join(import.meta.dir, 'clients/own-waits.ts')], {
-      env: childEnv({
-        ENDPOINT: world.tiers.endpoint(),
-        STUCK_ENDPOINT: await stuck(),
-      }),
-      stdout: 'pipe',
-      stderr: 'ignore', // web3.js reports its WebSocket there, several times a second
-      timeout: OWN_WAITS_MS_MAX,
-    });
-    const { kit, web3, anchor, limited } = JSON.parse(await child.stdout.text());
-    const noWebSocket = expect.stringContaining('WebSocket failed to connect');
-    expect(kit).toEqual({ says: [noWebSocket, noWebSocket, noWebSocket], paid: 3 });
-    const expired = { says: expect.stringContaining('has expired: block height exceeded'), paid: 1 };
-    expect(web3).toEqual(expired);
-    expect(limited).toMatchObject({ says: expect.stringContaining('429'), sent: 5 });
-    expect(limited.seconds).toBeGreaterThan(0.5 + 1 + 2 + 4 - 0.1); // of no Retry-After
-    expect(anchor).toEqual({
-      says: expect.stringContaining('It is unknown if it succeeded or failed'),
-      paid: 1,
-    });
-  },
-  OWN_WAITS_MS_MAX,
-);
 
 describe('the examples for kit', () => {
   test('send gives the signature when the outcome is unknown and when it has landed, pays once, and throws what was refused', async () => {
@@ -351,3 +333,21 @@ describe('a refusal', () => {
     expect(slots.filter((slot) => slot > 0)).toHaveLength(25);
   });
 });
+
+test(
+  'without WebSocket the own wait of an SDK fails for a transaction that landed; web3.js sends five times on 429',
+  async () => {
+    const { kit, web3, anchor, limited } = JSON.parse(await ownWaits);
+    const noWebSocket = expect.stringContaining('WebSocket failed to connect');
+    expect(kit).toEqual({ says: [noWebSocket, noWebSocket, noWebSocket], paid: 3 });
+    const expired = { says: expect.stringContaining('has expired: block height exceeded'), paid: 1 };
+    expect(web3).toEqual(expired);
+    expect(limited).toMatchObject({ says: expect.stringContaining('429'), sent: 5 });
+    expect(limited.seconds).toBeGreaterThan(0.5 + 1 + 2 + 4 - 0.1); // of no Retry-After
+    expect(anchor).toEqual({
+      says: expect.stringContaining('It is unknown if it succeeded or failed'),
+      paid: 1,
+    });
+  },
+  OWN_WAITS_MS_MAX,
+);
