@@ -7,6 +7,8 @@ const [KEYS, KEY] = ['/accounts/1/keys', '/accounts/1/keys/KEY'];
 const [WEBHOOKS, WEBHOOK] = ['/accounts/1/webhooks', '/accounts/1/webhooks/WEBHOOK'];
 const LABEL = 'Use 1–64 printable characters, with no leading or trailing spaces.';
 const user = 'ab'.repeat(12);
+const WHOLE = 'Enter a whole number of at least 1';
+const TAKEN = 'An account with this name already exists.';
 const incomplete = ['form', 'The form was incomplete. Please try again.'] as const;
 
 /** Forms of account 1, of which each has one thing wrong: its address, its fields, where that is said and how. */
@@ -17,29 +19,14 @@ const REFUSED: readonly (readonly [
   text: string,
 ])[] = [
   [`${ACCOUNTS}/new`, { name: '', plan: 'pro' }, 'name', LABEL],
-  [
-    `${ACCOUNTS}/new`,
-    { name: 'account bob', plan: 'pro' },
-    'name',
-    'An account with this name already exists.',
-  ],
+  [`${ACCOUNTS}/new`, { name: 'account bob', plan: 'pro' }, 'name', TAKEN],
   [`${ACCOUNTS}/new`, { name: 'acme', plan: 'gold' }, 'plan', 'Plan gold is not in the config.'],
   [`${ACCOUNT}/plan`, { plan: 'gold' }, 'plan', 'Plan gold is not in the config.'],
-  [
-    `${ACCOUNT}/credits`,
-    { once, credits: 'many', reason: 'why' },
-    'credits',
-    'Enter a whole number of at least 1',
-  ],
-  [
-    `${ACCOUNT}/credits`,
-    { once, credits: '0', reason: 'why' },
-    'credits',
-    'Enter a whole number of at least 1',
-  ],
+  [`${ACCOUNT}/credits`, { once, credits: 'many', reason: 'why' }, 'credits', WHOLE],
+  [`${ACCOUNT}/credits`, { once, credits: '0', reason: 'why' }, 'credits', WHOLE],
   [`${ACCOUNT}/credits`, { once, credits: '5', reason: '' }, 'reason', 'Use 1–200 printable characters'],
   [`${ACCOUNT}/credits`, { credits: '5', reason: 'why' }, ...incomplete],
-  [`${ACCOUNT}/rename`, { name: 'account bob' }, 'name', 'An account with this name already exists.'],
+  [`${ACCOUNT}/rename`, { name: 'account bob' }, 'name', TAKEN],
   [`${ACCOUNT}/rename`, { name: 'demo' }, 'name', 'cannot be renamed'],
   [`${ACCOUNT}/suspend`, { confirm: 'account an' }, 'confirm', 'Type account ann to confirm.'],
   [`${ACCOUNT}/users`, { user, email: 'nobody' }, 'email', 'Enter a valid email address.'],
