@@ -132,7 +132,6 @@ test('A8 an archive gets the call for a block in time when both live nodes hang'
 });
 
 test.each([
-  ['getSlot', 10, 503],
   ['getBlockTime', 30, 503],
   ['sendTransaction', 20, 504],
 ])('A8 the deadline of %s is %d s, however short idle_seconds is', async (method, seconds, code) => {

@@ -17,7 +17,7 @@ test.each([
   ['in chunks without a valid key', 401, CHUNKED, CHUNK],
   ['of 10 GB without a valid key', 401, HUGE, PIECE],
 ])(
-  'A12 an upload %s ends with its refusal: the connection is closed and no more is read',
+  'A12 F5 an upload %s ends with its refusal: the connection is closed and no more is read',
   async (_name, status, length, piece) => {
     using caller = await openCaller(gateway.url);
     caller.send(headOf(length, status === 401 ? 'sluice_nobody' : gateway.key()));

@@ -40,8 +40,6 @@ describe('G8 a kept connection that the backend closes', () => {
   });
 
   test.each([
-    ['getBlockHeight', 'end'],
-    ['getBlockHeight', 'reset'],
     ['getBalance', 'reset'],
     ['getProgramAccounts', 'reset'],
     ['getSignatureStatuses', 'reset'],

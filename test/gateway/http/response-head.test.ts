@@ -60,6 +60,7 @@ describe('F6 a head in which two readers could see different fields is refused',
     ['a status of four digits', 'HTTP/1.1 2000 OK\r\n\r\n'],
     ['something before the status line', ' HTTP/1.1 200 OK\r\n\r\n'],
     ['a length in other digits', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 02\r\n\r\n{}'],
+    ['a length and chunks', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n'],
     ['chunks in HTTP/1.0', 'HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n'],
   ])('%s', (_, text) => expect(readOf(text).kind).toBe('bad'));
 });
