@@ -70,7 +70,7 @@ type Seat = Readonly<{ exits: number; startFailures: number; isFirst: boolean }>
 const NEW_SEAT: Seat = { exits: 0, startFailures: 0, isFirst: true };
 
 /**
- * Decides what follows a worker's exit, or of its draining by itself, after it has listened for `listenedMs` (`undefined`: it never
+ * Decides what follows a worker's exit, or its draining by itself, after it has listened for `listenedMs` (`undefined`: it never
  * listened). `failed`: the first worker of the seat could not start, or none can any more while nobody serves.
  */
 export function afterExit(seat: Seat, listenedMs: number | undefined, isServed: boolean) {
@@ -94,11 +94,19 @@ type Running = {
 /**
  * Keeps `size` seats taken. A worker's number, which names its lock and node, is its seat's, or a spare one while that drains.
  *
- *     starting ── it listens ──▶ listening ── it drains, or hangs ──▶ ending
- *        └───────── it ends ─────────┴──────────── it ends ─────────────┴──▶ gone
+ * ```mermaid
+ * stateDiagram-v2
+ *   [*] --> starting: a seat is free
+ *   starting --> listening: it listens
+ *   listening --> ending: it drains, or hangs and is killed
+ *   starting --> gone: it ends, or is killed after a minute
+ *   listening --> gone: it ends
+ *   ending --> gone: it ends, or takes too long and is killed
+ *   gone --> starting: `afterExit` has another take the seat, at once or after a wait
+ *   gone --> [*]: all are to stop, or the pool has failed
+ * ```
  *
- * When all are to stop, each drains, one that starts too. When the worker of a seat ends or drains, `afterExit` decides whether
- * and when another takes the seat.
+ * When all are to stop, each is asked to drain, one that starts too; its state changes when it says that it does.
  */
 export class WorkerPool {
   readonly totals = new MetricTotals();

@@ -1,3 +1,4 @@
+import { arrowsIn } from './layers/diagram.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -40,6 +41,28 @@ describe('the documents and the code agree', () => {
     );
     expect(named.length).toBeGreaterThan(15);
     expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+    const files = new Set(
+      [
+        ...new Bun.Glob('{gateway,deploys,shared,localnet,cli,bench,examples,test}/**/*.{ts,tsx}').scanSync(
+          ROOT,
+        ),
+      ].map((path) => path.replace(/.*\//, '')),
+    );
+    const bare = [...pages.matchAll(/`([a-z0-9-]+\.tsx?)`/g)].map(([, name = '']) => name);
+    expect(bare.length).toBeGreaterThan(15);
+    expect(bare.filter((name) => !files.has(name))).toEqual([]);
+  });
+
+  test('a state diagram that stands in the code too is the same there', () => {
+    const twice = {
+      'gateway/upstream/failover.ts': '## The path of a call',
+      'deploys/accounts/ownership.ts': '## Which copy of the database counts',
+    };
+    for (const [path, after] of Object.entries(twice)) {
+      const own = arrowsIn(path);
+      expect(own.size).toBeGreaterThan(5);
+      expect(arrowsIn('docs/architecture.md', after)).toEqual(own);
+    }
   });
 
   test('every page that the code cites exists, and every decision is listed', async () => {

@@ -8,7 +8,7 @@ import { unreachable } from '../../shared/brand.ts';
  * ```mermaid
  * stateDiagram-v2
  *   [*] --> unknown
- *   state undecided {
+ *   state "not known to count, or not now" as open {
  *     unknown --> unpublished: Redis is away, and never had it
  *     unknown --> waiting: an earlier start has the lease
  *     unpublished --> waiting: the same
@@ -23,10 +23,10 @@ import { unreachable } from '../../shared/brand.ts';
  *     unreadable --> unpublished: Redis is away, and never had it
  *     unreadable --> waiting: an earlier start has the lease
  *   }
- *   undecided --> sole: claimed
- *   undecided --> behind: published is later
- *   undecided --> otherOrigin: Redis has the accounts of another database
- *   undecided --> takingOver: an operator says that this one is true
+ *   open --> sole: claimed
+ *   open --> behind: published is later
+ *   open --> otherOrigin: Redis has the accounts of another database
+ *   open --> takingOver: an operator says that this one is true
  *   behind --> takingOver: the same
  *   takingOver --> sole: claimed
  *   takingOver --> behind: a copy with the same word took over before

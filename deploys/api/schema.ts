@@ -1,3 +1,4 @@
+import { EVENT_KINDS } from '../outbox/enqueue.ts';
 import { type Static, t } from 'elysia';
 
 const Nullable = <T extends Parameters<typeof t.Union>[0][number]>(schema: T, description: string) =>
@@ -77,7 +78,7 @@ export const WebhookSecretAnswer = record({
 
 export const DeliveryRecord = record({
   id: t.String({ format: 'uuid', description: 'The `id` of the event, the same on every attempt' }),
-  event: t.String({ description: '`program.upgraded` or `ping`' }),
+  event: t.String({ description: EVENT_KINDS.map((kind) => `\`${kind}\``).join(' or ') }),
   state: t.String({
     description: '`queued`, `attempting`, `retry_scheduled`, `delivered`, `failed`, `skipped` or `cancelled`',
   }),

@@ -13,7 +13,9 @@ type UpgradeEvent = Readonly<{
   detectedAtMs: number;
 }>;
 
-export type EventKind = 'program.upgraded' | 'ping';
+/** Kinds of events, as bodies, filters and pages name them (docs/spec.md 4.1). */
+export const EVENT_KINDS = ['program.upgraded', 'ping'] as const;
+export type EventKind = (typeof EVENT_KINDS)[number];
 
 const PING_MESSAGE = 'This is a test delivery. No program was deployed.';
 

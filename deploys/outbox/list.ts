@@ -1,3 +1,4 @@
+import type { EventKind } from './enqueue.ts';
 import type { Store } from '../../shared/store/open.ts';
 import type { DeliveryState } from './delivery-state.ts';
 
@@ -54,7 +55,7 @@ type ListPosition = Pick<DeliveryRow, 'createdAtMs' | 'id'>;
 export type DeliveryFilter = Readonly<{
   webhookId?: string;
   state?: DeliveryState;
-  eventKind?: 'program.upgraded' | 'ping';
+  eventKind?: EventKind;
   programId?: string;
   sinceMs?: number;
   after?: ListPosition;

@@ -82,11 +82,11 @@ export type Others = Readonly<{
  * stateDiagram-v2
  *   [*] --> waiting: a call
  *   [*] --> done: a call that is too long for every backend
- *   [*] --> sending: a small read, to the backend that its account prefers
+ *   [*] --> sending: a small read that was sent at once (`direct.ts`)
  *   waiting --> sending: entered
  *   waiting --> done: none, or the caller left
  *   sending --> sending: a kept connection had closed, so once more over a new one
- *   sending --> retrying: another may do better, one is untried and attempts are left
+ *   sending --> retrying: another may do better, or the same one later, and attempts are left
  *   sending --> done: an answer, or no other would do better, or the caller left
  *   retrying --> sending: entered
  *   retrying --> done: none, or the caller left

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { configFrom } from '../../../shared/config/config.ts';
+import { PRICES_BY_DEFAULT } from '../../../shared/config/plans.ts';
 
 const ENV = {
   SLUICE_WATCHER_KEY: 'k',
@@ -26,6 +27,12 @@ test('a copy of sluice.example.toml changes nothing', () => {
   const [copied, embedded] = [configFrom(Bun.TOML.parse(text), {}), configFrom({}, {})];
   expect(copied.kind).toBe('config');
   expect(copied).toEqual(embedded);
+});
+
+test('every price that is not the usual one stands in it', () => {
+  expect(PRICES_BY_DEFAULT.size).toBeGreaterThan(30);
+  const { credits } = Bun.TOML.parse(text) as { credits: { methods: Record<string, number> } }; // the test above reads it
+  expect(new Map(Object.entries(credits.methods))).toEqual(new Map(PRICES_BY_DEFAULT));
 });
 
 test('every setting in it is accepted, those commented out too', () => {

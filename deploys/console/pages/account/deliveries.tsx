@@ -1,4 +1,5 @@
 /** @jsxImportSource preact */
+import { EVENT_KINDS } from '../../../outbox/enqueue.ts';
 import { useContext } from 'preact/hooks';
 import {
   type AttemptRow,
@@ -75,7 +76,7 @@ function filters(services: PageServices, { account, nowMs }: AccountContext, isF
     <Filters isFiltered={isFiltered}>
       <TextField name="q" label="Delivery ID" type="search" placeholder="First 8+ characters" isCode />
       {filterSelect('state', 'State', states)}
-      {filterSelect('event', 'Event', EVENTS)}
+      {filterSelect('event', 'Event', EVENT_KINDS)}
       {filterSelect('webhook', 'Webhook', webhooks)}
       {filterSelect('program', 'Program', programs)}
       {filterSelect('time', 'Time', SPANS)}
@@ -174,12 +175,10 @@ export const SPANS = [
   ['30d', 'Last 30 days', 30 * DAY_MS],
 ] as const;
 
-const EVENTS = ['program.upgraded', 'ping'] as const;
-
 /** The filter in an address. Members that cannot be read are left out. */
 function filterFrom(query: URLSearchParams, nowMs: number): DeliveryFilter {
   const state = DELIVERY_STATES.find((known) => known === query.get('state'));
-  const eventKind = EVENTS.find((known) => known === query.get('event'));
+  const eventKind = EVENT_KINDS.find((known) => known === query.get('event'));
   const spanMs = SPANS.find(([value]) => value === query.get('time'))?.[2];
   const [webhookId, programId] = [query.get('webhook') || undefined, query.get('program') || undefined];
   const after = cursorFrom(query.get('after'));
