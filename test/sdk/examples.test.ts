@@ -1,97 +1,19 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ASSETS } from '../fakes/das-assets.ts';
-import { temporaryFolder } from '../started/gateway.ts';
-import { childEnv, ROOT } from '../started/process.ts';
-import { startTiers } from './tiers.ts';
+import { ROOT } from '../started/process.ts';
+import { shared } from '../started/shared.ts';
+import { ENTRIES, EXAMPLES, startExamples, TEST_MS_MAX } from './examples.ts';
 
-const EXAMPLES = join(ROOT, 'examples');
 const LOADER = 'BPFLoaderUpgradeab1e11111111111111111111111';
-const PAID = /^balance 2000000n?\n$/;
-const ENTRIES = [
-  ['kit', PAID],
-  ['web3', PAID],
-  ['anchor', PAID],
-  ['spl-token', PAID],
-  ['umi', PAID],
-  ['helius', /^slot \d+n\nasset Compressed\n$/],
-  ['scan', /^accounts [1-9]\d*\n$/],
-] as const;
-const RUN_MS_MAX = 50_000;
-/** Of a test, whose process waits for its turn. */
-const TEST_MS_MAX = 240_000;
-/** Processes at once. More of them take the machine from the chain, which is given up when it answers nothing for two seconds. */
-const TURNS = 3;
-/** Slots at which a blockhash, which is good for 150 of them, outlives a process that waits for the machine. */
-const SLOT_MS = 400;
-const MODULES = ['send-and-confirm', 'polling-connection'];
 const page = readFileSync(join(ROOT, 'docs/sdk.md'), 'utf8');
-
-let tiers: Awaited<ReturnType<typeof startTiers>>;
-const folder = temporaryFolder();
-beforeAll(async () => {
-  tiers = await startTiers('', SLOT_MS);
-  symlinkSync(join(ROOT, 'node_modules'), join(folder.path, 'node_modules'));
-  for (const name of [...MODULES, ...ENTRIES.map(([entry]) => entry)])
-    writeFileSync(join(folder.path, `${name}.mjs`), javascript(`${name}.ts`));
-});
-afterAll(async () => {
-  await tiers[Symbol.asyncDispose]();
-  folder[Symbol.dispose]();
-});
-
-/** An example without its types, for a Node that reads none. */
-function javascript(name: string): string {
-  const code = readFileSync(join(EXAMPLES, name), 'utf8');
-  const stripped = new Bun.Transpiler({ loader: 'ts', target: 'node' }).transformSync(code);
-  return stripped.replaceAll(/(['"])(\.\/[a-z-]+)\.ts\1/g, '$1$2.mjs$1');
-}
-
-const turns = Array.from({ length: TURNS }, () => Promise.resolve<unknown>(undefined));
-let asked = 0;
-
-/** What a command prints, when the one before it in its turn has ended. */
-function run(...command: Parameters<typeof runNow>): Promise<string> {
-  const turn = asked++ % TURNS;
-  const ran = Promise.resolve(turns[turn]).then(() => runNow(...command));
-  turns[turn] = ran.catch(() => undefined);
-  return ran;
-}
-
-async function runNow(command: readonly string[], cwd: string, env: Readonly<Record<string, string>> = {}) {
-  const child = Bun.spawn([...command], {
-    cwd,
-    env: childEnv({
-      SLUICE_URL: tiers.url,
-      SLUICE_KEY: tiers.key('scale'),
-      ASSET: ASSETS[0]?.id ?? '',
-      ...env,
-    }),
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
-    timeout: RUN_MS_MAX,
-  });
-  const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
-  return stdout || stderr;
-}
-
-const hasNode = Bun.which('node') !== null;
-if (!hasNode) console.log('The examples are not tested on Node: there is none here.');
+const { run } = shared(await startExamples());
 
 describe.concurrent('each example in TypeScript runs as it stands', () => {
   test.each(ENTRIES)(
     '%s on Bun',
     async (name, shape) => {
       expect(await run([process.execPath, `${name}.ts`], EXAMPLES)).toMatch(shape);
-    },
-    TEST_MS_MAX,
-  );
-  test.skipIf(!hasNode).each(ENTRIES)(
-    '%s on Node',
-    async (name, shape) => {
-      expect(await run(['node', `${name}.mjs`], folder.path)).toMatch(shape);
     },
     TEST_MS_MAX,
   );
