@@ -10,7 +10,7 @@ const LONG_TESTS = '**/*.long.test.{ts,tsx}';
 const TIMINGS = 'node_modules/.cache/sluice-test-timings.json';
 const SLOWEST_SHOWN = 5;
 /** Most of the time the tests wait, for processes and for what must not come: two files a core keep the cores busy. */
-const FILES_AT_ONCE = Math.min(8, 1 + 2 * availableParallelism());
+const FILES_AT_ONCE = Math.min(8, 2 * availableParallelism());
 
 export const verify: Command = {
   words: 'verify',
