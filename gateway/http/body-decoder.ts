@@ -1,3 +1,5 @@
+import { TOKEN } from './fields.ts';
+
 /** How a body is framed (RFC 9112 6.3): by its length, in chunks, or by the end of the connection, where a cut looks the same. */
 export type Framing = number | 'chunked' | 'until-close';
 
@@ -19,7 +21,6 @@ const HEX = new Uint8Array(256).fill(16);
 for (const [value, digit] of [...'0123456789abcdef'].entries())
   for (const either of [digit, digit.toUpperCase()]) HEX[either.charCodeAt(0)] = value;
 
-const TOKEN = /[!#$%&'*+.^_`|~0-9A-Za-z-]+/.source;
 const QUOTED = /"(?:[\t !#-[\]-~\x80-\xff]|\\[\t -~\x80-\xff])*"/.source;
 /** RFC 9112 7.1.1. */
 const TRAILER = new RegExp(`^${TOKEN}:[\\t -~\\x80-\\xff]*\\r\\n$`);

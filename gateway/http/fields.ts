@@ -1,11 +1,23 @@
 const [TAB, LF, CR, SPACE] = [0x09, 0x0a, 0x0d, 0x20];
 
-export const END_OF_HEAD = Buffer.from('\r\n\r\n');
+const END_OF_HEAD = Buffer.from('\r\n\r\n');
+export const END_OF_HEAD_BYTES = END_OF_HEAD.length;
 
-/** Bytes that may stand in a field's name (RFC 9110 5.6.2). */
-export const IS_NAME = new Uint8Array(256);
-for (const c of "!#$%&'*+.^_`|~-0123456789abcdefghijklmnopqrstuvwxyz")
-  for (const either of [c, c.toUpperCase()]) IS_NAME[either.charCodeAt(0)] = 1;
+/** The index of the empty line behind the head that begins at `from`; `more`: it has not come. */
+export function endOfHead(bytes: Buffer, from: number, bytesMax: number): number | 'more' | 'too-long' {
+  const at = bytes.indexOf(END_OF_HEAD, from);
+  // Without its end, the last three bytes may belong to that.
+  if ((at === -1 ? bytes.length - 3 : at) - from > bytesMax) return 'too-long';
+  return at === -1 ? 'more' : at;
+}
+
+/** A name, of a field or of a value's part (RFC 9110 5.6.2). */
+export const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
+const IS_TOKEN = new RegExp(`^${TOKEN}$`);
+/** Bytes that may stand in one. */
+export const IS_NAME = Uint8Array.from({ length: 256 }, (_, c) =>
+  Number(IS_TOKEN.test(String.fromCharCode(c))),
+);
 
 /** A number of so many digits; `NaN`: it is none. */
 export function digitsIn(bytes: Uint8Array, from: number, count: number): number {

@@ -1,6 +1,15 @@
 import { trimmed } from '../../shared/keys/carrier.ts';
 import { isAt } from '../json/scan.ts';
-import { digitsIn, END_OF_HEAD, endOfValue, IS_NAME, keepsAlive, startOfValue } from './fields.ts';
+import {
+  digitsIn,
+  END_OF_HEAD_BYTES,
+  endOfHead,
+  endOfValue,
+  IS_NAME,
+  keepsAlive,
+  startOfValue,
+  TOKEN,
+} from './fields.ts';
 
 /** A request's head as it came. Its fields are looked up in it, in whatever case; to go through all of them costs a `Headers`. */
 export class RequestHead {
@@ -129,12 +138,11 @@ const EXPECTATION = /^100-continue$/i;
 export function readRequestHead(bytes: Buffer): RequestHeadRead {
   // One line end before a request is passed over (RFC 9112 2.2).
   const from = bytes[0] === CR && bytes[1] === LF ? 2 : 0;
-  const at = bytes.indexOf(END_OF_HEAD, from);
-  // Without its end, the last three bytes may belong to that.
-  if ((at === -1 ? bytes.length - 3 : at) - from > HEAD_BYTES_MAX) return TOO_LARGE;
+  const at = endOfHead(bytes, from, HEAD_BYTES_MAX);
+  if (at === 'too-long') return TOO_LARGE;
   const first = bytes[from];
   if (first !== undefined && first !== CR && IS_NAME[first] !== 1) return BAD;
-  if (at === -1) return MORE;
+  if (at === 'more') return MORE;
   const line = requestLine(bytes, from);
   if ('kind' in line) return line;
   const lines: number[] = [];
@@ -154,7 +162,7 @@ export function readRequestHead(bytes: Buffer): RequestHeadRead {
   lines.push(at + 2);
   const framing = framingOf(bytes, lines, line.isHttp11);
   if (typeof framing === 'object') return framing;
-  const end = at + END_OF_HEAD.length;
+  const end = at + END_OF_HEAD_BYTES;
   // It must not keep the memory of much that came behind it.
   const own = bytes.length > 2 * HEAD_BYTES_MAX ? Buffer.concat([bytes.subarray(0, end)]) : bytes;
   return { kind: 'head', head: new RequestHead(line, framing, own, lines, lengths), end };
@@ -215,7 +223,7 @@ function requestLine(bytes: Buffer, from: number): RequestLine | BadHead {
 }
 
 /** A coding with parameters or without, that is not the one in chunks. */
-const CODING = /^(?!chunked\b)[!#$%&'*+.^_`|~\w-]+(?:[ \t]*;.*)?$/i;
+const CODING = new RegExp(`^(?!chunked\\b)${TOKEN}(?:[ \\t]*;.*)?$`, 'i');
 
 /** How the body is framed (RFC 9112 6.3); bad where that is not in one way alone, or no host is named, or several are (RFC 9112 3.2). */
 function framingOf(bytes: Buffer, lines: Lines, isHttp11: boolean): number | 'chunked' | BadHead {

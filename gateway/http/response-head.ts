@@ -2,7 +2,8 @@ import { isAt } from '../json/scan.ts';
 import type { Framing } from './body-decoder.ts';
 import {
   digitsIn,
-  END_OF_HEAD,
+  END_OF_HEAD_BYTES,
+  endOfHead,
   endOfLine,
   endOfValue,
   IS_NAME,
@@ -39,10 +40,9 @@ const SWITCHING_PROTOCOLS = 101;
 export function readHead(bytes: Buffer, passedBytes = 0): ResponseHeadRead {
   let from = 0;
   for (;;) {
-    const at = bytes.indexOf(END_OF_HEAD, from);
-    // Without its end, the last three bytes may belong to that.
-    if ((at === -1 ? bytes.length - 3 : at) - from > HEAD_BYTES_MAX) return bad('its head is too long');
-    if (at === -1) return { kind: 'more', from };
+    const at = endOfHead(bytes, from, HEAD_BYTES_MAX);
+    if (at === 'too-long') return bad('its head is too long');
+    if (at === 'more') return { kind: 'more', from };
     const read = parsed(bytes, from, at);
     if (read.kind !== 'head' || read.head.status >= 200) return read;
     if (read.head.status === SWITCHING_PROTOCOLS) return bad('it changes the protocol');
@@ -107,7 +107,7 @@ function parsed(bytes: Buffer, from: number, at: number): Exclude<ResponseHeadRe
   const reusable = framing !== 'until-close' && keepsAlive(connection, minor === 1);
   const isJson = type === 'application/json' || /json/i.test(type);
   const head = { status, isJson, encoding, framing, reusable };
-  return { kind: 'head', head, end: at + END_OF_HEAD.length };
+  return { kind: 'head', head, end: at + END_OF_HEAD_BYTES };
 }
 
 function framingOf(status: number, isHttp11: boolean, coding?: string, length?: number): Framing | undefined {

@@ -4,18 +4,21 @@ export const LEFT_OUT = 'it is left out, or does not answer its probe';
 /** The reason of what a backend is taken to have lost while it hung: it answers others again. */
 export const LOST = 'it answers again, and not this';
 
-/** How a body ended. `bytes` is its length without the framing, as far as it came. */
-export type BodyEnd =
-  | { readonly kind: 'complete'; readonly bytes: number }
-  | { readonly kind: 'cut'; readonly reason: CutReason; readonly bytes: number };
-
 /**
  * Why a body broke off: the connection closed, was silent too long, broke its framing, or was cancelled; `unread`: its
  * reader was behind until the backend gave up, or read nothing for too long; `evicted`: it was not read while other
- * accounts waited for its connection; `LEFT_OUT` and `LOST`: its backend was given up before any of it was passed on.
+ * accounts waited for its connection; `bad-json`: it is no whole answer; `LEFT_OUT` and `LOST`: its backend was given up before any of it was passed on.
  */
 export type CutReason =
-  'closed' | 'stalled' | 'bad-framing' | 'cancelled' | 'unread' | 'evicted' | typeof LEFT_OUT | typeof LOST;
+  | 'closed'
+  | 'stalled'
+  | 'bad-framing'
+  | 'cancelled'
+  | 'unread'
+  | 'evicted'
+  | 'bad-json'
+  | typeof LEFT_OUT
+  | typeof LOST;
 
 /** Takes a piece of a body; whoever keeps it copies it, for its memory is used again. The sender waits for a promise. */
 export type WritePiece = (piece: Buffer) => unknown;
@@ -32,10 +35,10 @@ export type StreamBody = Readonly<{
   reject?(reason: 'bad-json' | 'stalled'): void;
 }>;
 
-/** How a stream ended. Only `complete` may end the caller's answer cleanly. */
+/** How a stream ended. `bytes`: its length without the framing, as far as it came. Only `complete` may end the caller's answer cleanly. */
 export type StreamEnd =
-  | Extract<BodyEnd, { kind: 'complete' }>
-  | { readonly kind: 'cut'; readonly reason: CutReason | 'bad-json'; readonly bytes: number };
+  | { readonly kind: 'complete'; readonly bytes: number }
+  | { readonly kind: 'cut'; readonly reason: CutReason; readonly bytes: number };
 
 /** Whether a stream was cut because it was not read: the call is paid for, and the backend is not to blame. */
 export function isUnread(end: StreamEnd): boolean {

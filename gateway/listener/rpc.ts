@@ -1,4 +1,5 @@
 import { type HeadFields, trimmed } from '../../shared/keys/carrier.ts';
+import { TOKEN } from '../http/fields.ts';
 import type { StreamBody, StreamEnd } from '../http/stream-body.ts';
 
 /** A request whose head has been read. */
@@ -115,9 +116,11 @@ export function preflight(request: HeadFields): RpcResponse {
   return new RpcResponse({ status: 204, fields });
 }
 
+const FIELD_NAME = new RegExp(`^${TOKEN}$`);
+
 /** A list of field names as it came, or those of them that are names. */
 function fieldNamesIn(list: string | null): string {
   const all = (list ?? '').split(',');
-  const names = all.filter((name) => /^[!#$%&'*+.^_`|~\w-]+$/.test(trimmed(name)));
+  const names = all.filter((name) => FIELD_NAME.test(trimmed(name)));
   return trimmed(names.join(','));
 }

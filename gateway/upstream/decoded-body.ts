@@ -1,7 +1,7 @@
 import type { Transform } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import type { Coding } from '../../shared/config/kinds.ts';
-import type { BodyEnd, WritePiece } from '../http/stream-body.ts';
+import type { StreamEnd, WritePiece } from '../http/stream-body.ts';
 import type { ReplyBody } from './http-connection.ts';
 
 /** Bytes that are decoded at a time: of fewer, going from thread to thread costs more. */
@@ -24,7 +24,7 @@ export function codingOf(field = 'identity'): Coding | 'identity' | undefined {
  */
 export class DecodedBody implements ReplyBody {
   readonly pieces: Buffer[] = [];
-  end: BodyEnd | undefined;
+  end: StreamEnd | undefined;
   readonly #coded: ReplyBody;
   readonly #decoder: Transform;
   /** Pieces of the coded body that have been taken. */
@@ -69,7 +69,7 @@ export class DecodedBody implements ReplyBody {
     this.#news = Promise.withResolvers();
   }
 
-  #finish(end: BodyEnd): void {
+  #finish(end: StreamEnd): void {
     this.end ??= end;
     this.#decoder.destroy();
     this.#done.resolve(); // the runtime calls back for no piece from now on
@@ -84,7 +84,7 @@ export class DecodedBody implements ReplyBody {
     }));
   }
 
-  #endWith(end: BodyEnd): void {
+  #endWith(end: StreamEnd): void {
     if (end.kind === 'cut') this.#finish({ ...end, bytes: this.#bytes });
     else if (!this.#decoder.writableEnded) this.#decoder.end();
   }
@@ -115,7 +115,7 @@ export class DecodedBody implements ReplyBody {
   }
 
   /** Hands every piece to `write`, at most one ahead of a promise it gave. Single-use. Never rejects. */
-  async pipe(write: WritePiece): Promise<BodyEnd> {
+  async pipe(write: WritePiece): Promise<StreamEnd> {
     for (let piece = this.pieces.shift(); piece !== undefined; piece = this.pieces.shift()) {
       const wait = write(piece);
       if (!(wait instanceof Promise)) continue;

@@ -3,7 +3,7 @@ import type { MethodClass } from '../../shared/config/methods.ts';
 import { BodyDecoder } from '../http/body-decoder.ts';
 import { readHead, type ResponseHead } from '../http/response-head.ts';
 import { EMPTY, readFrom } from '../http/slab.ts';
-import { type BodyEnd, type CutReason, LEFT_OUT, LOST, type WritePiece } from '../http/stream-body.ts';
+import { type CutReason, LEFT_OUT, LOST, type StreamEnd, type WritePiece } from '../http/stream-body.ts';
 import { atEndOfTurn, awaitTurn, free, moved, readNow } from '../http/turns.ts';
 
 /** A body under way. It must be read to its end, by `more` or `pipe`, or cancelled, or its connection stays taken. */
@@ -108,7 +108,7 @@ class Body {
   isPiped = false;
   write: WritePiece = (piece) => void this.pieces.push(piece);
   bytes = 0;
-  end: BodyEnd | undefined;
+  end: StreamEnd | undefined;
   readonly #beganMs: number;
   /** Since when its reader is waited for, on the monotonic clock; infinite: it is not. */
   waitingSinceMs = Infinity;
@@ -121,7 +121,7 @@ class Body {
   evict: () => void = () => this.cancel('evicted');
   /** There while `more` is waited for. */
   wakeMore: (() => void) | undefined;
-  readonly #ended = Promise.withResolvers<BodyEnd>();
+  readonly #ended = Promise.withResolvers<StreamEnd>();
   readonly #cut = Promise.withResolvers<void>();
 
   constructor(head: ResponseHead, handler: ExchangeHandler, connection: Connection, clock: Clock) {
@@ -185,7 +185,7 @@ class Body {
     return !this.isPiped && (!this.isHanded || this.wakeMore !== undefined);
   }
 
-  finish(end: BodyEnd): void {
+  finish(end: StreamEnd): void {
     this.end = end;
     this.wakeMore?.();
     if (end.kind === 'cut') this.#cut.resolve();
@@ -200,7 +200,7 @@ class Body {
   }
 
   /** Hands every piece to `write`, at most one ahead of a promise it gave. Single-use. Never rejects. */
-  async pipe(write: WritePiece): Promise<BodyEnd> {
+  async pipe(write: WritePiece): Promise<StreamEnd> {
     this.#offeredMs = Infinity;
     // Read anew each time: the runtime hands over what it has of a paused socket when the backend resets it.
     for (let piece = this.pieces.shift(); piece !== undefined; piece = this.pieces.shift()) {

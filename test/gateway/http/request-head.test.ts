@@ -113,10 +113,3 @@ test('a head, and chunks behind it, are read as they were meant, however noisy a
     return text.join('');
   }
 });
-
-test('chunk extensions of more bytes than the limit, over all chunks, break the body', () => {
-  const chunk = bytesOf(`1;${'x'.repeat(1_000)}\r\na\r\n`);
-  const decoder = new BodyDecoder('chunked', true);
-  const states = Array.from({ length: 17 }, () => (decoder.push(Buffer.from(chunk)), decoder.state));
-  expect(states).toEqual([...Array<string>(16).fill('size'), 'bad'] as never);
-});

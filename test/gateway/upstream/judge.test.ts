@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { gzipSync, zstdCompressSync } from 'bun';
 import fc from 'fast-check';
 import { judge } from '../../../gateway/upstream/response-reader.ts';
-import type { BodyEnd } from '../../../gateway/http/stream-body.ts';
+import type { StreamEnd } from '../../../gateway/http/stream-body.ts';
 import type { HttpReply, ReplyBody } from '../../../gateway/upstream/http-connection.ts';
 import type { Framing } from '../../../gateway/http/body-decoder.ts';
 import { jsonText } from '../json/json-text.ts';
@@ -462,7 +462,7 @@ test('an answer that is held is let go of when its caller leaves, or has left', 
   const caller = new AbortController();
   for (const leave of [() => caller.abort(), () => undefined]) {
     const cut = Promise.withResolvers<void>();
-    let end: BodyEnd | undefined;
+    let end: StreamEnd | undefined;
     const body: ReplyBody = {
       pieces: [Buffer.from('{"error":')],
       get end() {

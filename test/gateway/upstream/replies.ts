@@ -1,5 +1,5 @@
 import type { Framing } from '../../../gateway/http/body-decoder.ts';
-import type { BodyEnd } from '../../../gateway/http/stream-body.ts';
+import type { StreamEnd } from '../../../gateway/http/stream-body.ts';
 import type { HttpReply } from '../../../gateway/upstream/http-connection.ts';
 
 export type Fields = Readonly<{
@@ -9,7 +9,7 @@ export type Fields = Readonly<{
   /** By default the length of the whole body. */
   framing?: Framing;
   /** How it ends, when not completely. */
-  cut?: Extract<BodyEnd, { kind: 'cut' }>['reason'];
+  cut?: Extract<StreamEnd, { kind: 'cut' }>['reason'];
   /** Whether all of it has come with the head. */
   ended?: boolean;
 }>;
@@ -23,7 +23,8 @@ export function reply(body: Pieces, fields: Fields = {}) {
   const bytes = coming.reduce((sum, piece) => sum + piece.length, 0);
   const { cut } = fields;
   const pieces = coming.splice(0, 1);
-  const last: BodyEnd = cut === undefined ? { kind: 'complete', bytes } : { kind: 'cut', reason: cut, bytes };
+  const last: StreamEnd =
+    cut === undefined ? { kind: 'complete', bytes } : { kind: 'cut', reason: cut, bytes };
   let end = fields.ended === true ? last : undefined;
   const state = { cancelled: false };
   const made: HttpReply = {
