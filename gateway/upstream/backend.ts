@@ -4,7 +4,7 @@ import type { BackendConfig } from '../../shared/config/backends.ts';
 import { type Lane, PROFILES } from '../../shared/config/profiles.ts';
 import { afterSpace, valueAt, wholeNumberAt } from '../json/scan.ts';
 import type { HttpClient } from './http-client.ts';
-import { BEHIND_MS } from './http-connection.ts';
+import { BEHIND_MS } from './reader-pace.ts';
 import { Latency } from './latency.ts';
 
 /** Why a backend is left out while others are well. */

@@ -1,3 +1,4 @@
+import { unreachable } from '../../shared/brand.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { MethodClass } from '../../shared/config/methods.ts';
 import { BodyDecoder } from '../http/body-decoder.ts';
@@ -5,6 +6,7 @@ import { readHead, type ResponseHead } from '../http/response-head.ts';
 import { EMPTY, readFrom } from '../http/slab.ts';
 import { type CutReason, LEFT_OUT, LOST, type StreamEnd, type WritePiece } from '../http/stream-body.ts';
 import { atEndOfTurn, awaitTurn, free, moved, readNow } from '../http/turns.ts';
+import { ReaderPace } from './reader-pace.ts';
 
 /** A body under way. It must be read to its end, by `more` or `pipe`, or cancelled, or its connection stays taken. */
 export type ReplyBody = Pick<Body, 'pieces' | 'end' | 'more' | 'offer' | 'pipe' | 'cancel'> &
@@ -71,22 +73,71 @@ export function isGivenUp(call: Pick<ExchangeHandler, 'kind' | 'hasOther'>, what
 }
 
 /** Where a connection is in its one exchange at a time. */
-type Phase = { readonly kind: 'idle' } | HeadPhase | Body | { readonly kind: 'closed' };
+export type Phase<B> =
+  | { readonly kind: 'idle' }
+  /** Its request is written at the end of the turn. */
+  | Readonly<{ kind: 'queued'; handler: ExchangeHandler; request: Buffer }>
+  /** `bytes` have come of the head under way, `passedBytes` of interim ones before it. */
+  | Readonly<{ kind: 'sent'; handler: ExchangeHandler; bytes: Buffer; passedBytes: number }>
+  | B
+  | { readonly kind: 'closed' };
 
-type HeadPhase = {
-  readonly kind: 'head';
-  readonly handler: ExchangeHandler;
-  /** Its request, until it is written at the end of the turn. */
-  request: Buffer | undefined;
-  /** What has come of the head under way. */
-  bytes: Buffer;
-  passedBytes: number;
-};
+export type PhaseEvent<B> =
+  | Readonly<{ kind: 'request'; handler: ExchangeHandler; request: Buffer }>
+  | { readonly kind: 'written' }
+  /** Bytes came that are no whole head yet. */
+  | Readonly<{ kind: 'part'; bytes: Buffer; passedBytes: number }>
+  | Readonly<{ kind: 'head'; body: B }>
+  /** The reply is whole. */
+  | { readonly kind: 'ended' }
+  | { readonly kind: 'closed' };
 
-/** A reader that was waited for less long is not behind. */
-export const BEHIND_MS = 1_000;
-/** A reader that has taken no piece for so many times its longest wait has stopped: slow ones keep a steady pace. */
-const STEADY_TIMES = 2;
+const IDLE = { kind: 'idle' } as const;
+const WRITTEN = { kind: 'written' } as const;
+const ENDED = { kind: 'ended' } as const;
+const CLOSED = { kind: 'closed' } as const;
+
+/**
+ * The phases of a connection; `B` is what stands for a body. Where no arrow is, the phase stays.
+ *
+ * ```mermaid
+ * stateDiagram-v2
+ *   [*] --> idle
+ *   idle --> queued: request
+ *   queued --> sent: written
+ *   sent --> sent: part of a head
+ *   sent --> body: head
+ *   sent --> idle: ended, as a small reply that came whole
+ *   body --> idle: ended
+ *   idle --> closed: closed, also where it may carry no other request
+ *   queued --> closed: closed, and nothing has left
+ *   sent --> closed: closed, and there is no answer
+ *   body --> closed: closed, and the body is cut
+ * ```
+ */
+export function nextPhase<B extends { readonly kind: 'body' }>(
+  phase: Phase<B>,
+  event: PhaseEvent<B>,
+): Phase<B> {
+  switch (event.kind) {
+    case 'request':
+      if (phase.kind !== 'idle') return phase;
+      return { kind: 'queued', handler: event.handler, request: event.request };
+    case 'written':
+      if (phase.kind !== 'queued') return phase;
+      return { kind: 'sent', handler: phase.handler, bytes: EMPTY, passedBytes: 0 };
+    case 'part':
+      return phase.kind === 'sent' ? { ...event, kind: 'sent', handler: phase.handler } : phase;
+    case 'head':
+      return phase.kind === 'sent' ? event.body : phase;
+    case 'ended':
+      return phase.kind === 'sent' || phase.kind === 'body' ? IDLE : phase;
+    case 'closed':
+      return CLOSED;
+    default:
+      return unreachable(event);
+  }
+}
 
 /** An account's exchange under way, and its answer as soon as that has begun. */
 export type AccountCall = Readonly<{
@@ -94,7 +145,7 @@ export type AccountCall = Readonly<{
   answer?: Pick<Body, 'unreadSinceMs' | 'isStopped' | 'isBehind' | 'readPerMs' | 'evict'>;
 }>;
 
-class Body {
+class Body extends ReaderPace {
   readonly kind = 'body';
   readonly head: ResponseHead;
   readonly decoder: BodyDecoder;
@@ -102,21 +153,11 @@ class Body {
   readonly handler: ExchangeHandler;
   isHanded = false;
   readonly #connection: Connection;
-  readonly #clock: Clock;
   /** What has come and is not piped yet. */
   readonly pieces: Buffer[] = [];
   isPiped = false;
   write: WritePiece = (piece) => void this.pieces.push(piece);
-  bytes = 0;
   end: StreamEnd | undefined;
-  readonly #beganMs: number;
-  /** Since when its reader is waited for, on the monotonic clock; infinite: it is not. */
-  waitingSinceMs = Infinity;
-  /** How long its reader was waited for before, all in all and at most before it took another piece. */
-  #waitedMs = 0;
-  #longestWaitMs = 0;
-  /** Since when a reader may take it; infinite: one does, or none may. */
-  #offeredMs = Infinity;
   /** Lets go of it for a call of another account. */
   evict: () => void = () => this.cancel('evicted');
   /** There while `more` is waited for. */
@@ -125,59 +166,17 @@ class Body {
   readonly #cut = Promise.withResolvers<void>();
 
   constructor(head: ResponseHead, handler: ExchangeHandler, connection: Connection, clock: Clock) {
+    super(clock, connection.activeAtMs);
     this.head = head;
     this.decoder = new BodyDecoder(head.framing);
     this.handler = handler;
     this.#connection = connection;
-    this.#clock = clock;
-    this.#beganMs = connection.activeAtMs;
-  }
-
-  noteUnread(): void {
-    this.waitingSinceMs = Math.min(this.waitingSinceMs, this.#clock.monotonic());
-  }
-
-  /** Its reader, if it was waited for, is no longer. */
-  noteRead(): void {
-    const ms = Math.max(0, this.#clock.monotonic() - this.waitingSinceMs);
-    this.#waitedMs += ms;
-    this.#longestWaitMs = Math.max(this.#longestWaitMs, ms);
-    this.waitingSinceMs = Infinity;
-  }
-
-  get #allWaitedMs(): number {
-    return this.#waitedMs + Math.max(0, this.#clock.monotonic() - this.waitingSinceMs);
-  }
-
-  get #ageMs(): number {
-    return Math.max(1, this.#clock.monotonic() - this.#beganMs);
-  }
-
-  /** Bytes that its reader has taken, or holds back, in each millisecond of its time. */
-  get readPerMs(): number {
-    return this.bytes / this.#ageMs;
-  }
-
-  /** Whether its reader was behind for most of its time: then the backend is not to blame for an end. */
-  get isBehind(): boolean {
-    return this.#allWaitedMs >= BEHIND_MS && this.#allWaitedMs >= this.#ageMs / 2;
-  }
-
-  /** Whether its reader has taken no piece for so long that he is not merely slow. */
-  get isStopped(): boolean {
-    const ms = this.#clock.monotonic() - this.unreadSinceMs;
-    return ms >= Math.max(BEHIND_MS, STEADY_TIMES * this.#longestWaitMs);
   }
 
   /** A reader may take it from now on; `evict` cancels the answer that has begun with it. */
   offer(evict: () => void): void {
     this.evict = evict;
-    this.#offeredMs = this.#clock.monotonic();
-  }
-
-  /** Since when it could be read and is not, also because its turn in a batch has not come; infinite: it is read. */
-  get unreadSinceMs(): number {
-    return Math.min(this.#offeredMs, this.waitingSinceMs);
+    this.noteOffered();
   }
 
   /** Whether nothing of it has left, and its next piece is waited for. */
@@ -201,7 +200,7 @@ class Body {
 
   /** Hands every piece to `write`, at most one ahead of a promise it gave. Single-use. Never rejects. */
   async pipe(write: WritePiece): Promise<StreamEnd> {
-    this.#offeredMs = Infinity;
+    this.noteTaken();
     // Read anew each time: the runtime hands over what it has of a paused socket when the backend resets it.
     for (let piece = this.pieces.shift(); piece !== undefined; piece = this.pieces.shift()) {
       const wait = write(piece);
@@ -227,9 +226,6 @@ class Body {
   }
 }
 
-const IDLE: Phase = { kind: 'idle' };
-const CLOSED: Phase = { kind: 'closed' };
-
 /**
  * One HTTP/1.1 connection to a backend, carrying one exchange at a time. A class: it has an identity, changes with
  * every byte, and ends. Nothing is read from the socket while a reader is behind, so at most one read is held.
@@ -238,7 +234,7 @@ export class Connection {
   readonly #socket: Bun.Socket<unknown>;
   readonly #isTls: boolean;
   readonly #owner: ConnectionOwner;
-  #phase: Phase = IDLE;
+  #phase: Phase<Body> = IDLE;
   #unwritten: Buffer | undefined;
   #waiting = false;
   #exchanges = 0;
@@ -256,14 +252,18 @@ export class Connection {
   /** The exchange under way, when it is an account's. */
   get call(): AccountCall | undefined {
     const phase = this.#phase;
-    const accountId = phase.kind === 'head' ? phase.handler.accountId : undefined;
-    if (accountId !== undefined) return { accountId };
-    if (phase.kind !== 'body' || phase.handler.accountId === undefined) return undefined;
-    return { accountId: phase.handler.accountId, answer: phase };
+    if (phase.kind === 'idle' || phase.kind === 'closed') return undefined;
+    const { accountId } = phase.handler;
+    if (accountId === undefined) return undefined;
+    return phase.kind === 'body' ? { accountId, answer: phase } : { accountId };
   }
 
   get isIdle(): boolean {
     return this.#phase.kind === 'idle';
+  }
+
+  get #isClosed(): boolean {
+    return this.#phase.kind === 'closed';
   }
 
   /** Sends `length` bytes of `message`, which may be overwritten afterwards; a reply's head is awaited until `dueAtMs`. */
@@ -272,7 +272,7 @@ export class Connection {
       return handler.onOutcome({ kind: 'no-answer', reason: 'the connection is not idle', stale: true });
     const request = Buffer.allocUnsafe(length);
     message.copy(request, 0, 0, length);
-    this.#phase = { kind: 'head', handler, request, bytes: EMPTY, passedBytes: 0 };
+    this.#move({ kind: 'request', handler, request });
     this.#exchanges++;
     this.activeAtMs = nowMs;
     this.#dueAtMs = dueAtMs;
@@ -282,18 +282,21 @@ export class Connection {
   /** Writes the request that was given to `exchange`, unless the connection has closed meanwhile. */
   endTurn(): void {
     const phase = this.#phase;
-    if (phase.kind !== 'head' || phase.request === undefined) return;
+    if (phase.kind !== 'queued') return;
     this.#write(phase.request);
-    phase.request = undefined;
+    this.#move(WRITTEN);
   }
 
   /** Cuts what is overdue, or silent for `idleMs`; called a few times a second. */
   onTick(nowMs: number, idleMs: number): void {
     const phase = this.#phase;
+    if (phase.kind === 'idle' || phase.kind === 'closed') return;
     const isDue = nowMs >= this.#dueAtMs;
-    if (phase.kind === 'head' && phase.handler.hasLeft?.()) return this.destroy('cancelled');
-    if (phase.kind === 'head' && isDue) return this.destroy('stalled');
-    if (phase.kind !== 'body') return;
+    if (phase.kind !== 'body') {
+      if (phase.handler.hasLeft?.()) this.destroy('cancelled');
+      else if (isDue) this.destroy('stalled');
+      return;
+    }
     if (nowMs - phase.waitingSinceMs >= idleMs) return this.destroy('unread');
     // While its reader is behind, silence is not the backend's.
     const isSilent = phase.isPiped && !this.#waiting && nowMs - this.activeAtMs >= idleMs;
@@ -303,7 +306,8 @@ export class Connection {
   /** Fails a call of whose reply nothing has left, if it is given up and nothing of it came or went from `beforeMs` on. */
   abandon(what: Surrender, beforeMs: number): void {
     const phase = this.#phase;
-    const isAwaited = phase.kind === 'head' || (phase.kind === 'body' && phase.isAwaited);
+    if (phase.kind === 'idle' || phase.kind === 'closed') return;
+    const isAwaited = phase.kind !== 'body' || phase.isAwaited;
     if (isAwaited && this.activeAtMs < beforeMs && isGivenUp(phase.handler, what))
       this.destroy(what === 'lost' ? LOST : LEFT_OUT);
   }
@@ -325,23 +329,22 @@ export class Connection {
     const phase = this.#phase;
     if (phase.kind === 'body') return this.#decode(phase, bytes);
     // No request is under way.
-    if (phase.kind !== 'head' || phase.request !== undefined) return this.destroy('bad-framing');
-    phase.bytes = phase.bytes.length === 0 ? bytes : Buffer.concat([phase.bytes, bytes]);
-    const read = readHead(phase.bytes, phase.passedBytes);
+    if (phase.kind !== 'sent') return this.destroy('bad-framing');
+    const all = phase.bytes.length === 0 ? bytes : Buffer.concat([phase.bytes, bytes]);
+    const read = readHead(all, phase.passedBytes);
     if (read.kind === 'bad') return this.destroy('bad-framing', read.reason);
     if (read.kind === 'more') {
-      phase.passedBytes += read.from;
-      phase.bytes = phase.bytes.subarray(read.from);
-      return;
+      const passedBytes = phase.passedBytes + read.from;
+      return this.#move({ kind: 'part', bytes: all.subarray(read.from), passedBytes });
     }
     const { handler } = phase;
-    const rest = readFrom(phase.bytes, read.end);
+    const rest = readFrom(all, read.end);
     if (handler.onSmallReply !== undefined && isSmallReply(read.head, rest)) {
       this.#becomeIdle(true);
       return handler.onSmallReply(rest, this.activeAtMs, this);
     }
     const body = new Body(read.head, handler, this, this.#owner.clock);
-    this.#phase = body;
+    this.#move({ kind: 'head', body });
     if (rest.length > 0 || body.decoder.state === 'end') this.#decode(body, rest);
   }
 
@@ -356,12 +359,12 @@ export class Connection {
   onClose(reason: CutReason = 'closed', headReason: string = reason): void {
     const phase = this.#phase;
     if (phase.kind === 'closed') return;
-    this.#phase = CLOSED;
+    this.#move(CLOSED);
     this.#owner.onClose(this);
-    if (phase.kind === 'head') {
-      const isSilent = phase.bytes.length + phase.passedBytes === 0;
+    if (phase.kind === 'queued' || phase.kind === 'sent') {
+      const isSilent = phase.kind === 'sent' && phase.bytes.length + phase.passedBytes === 0;
       // What came or closed before it was written has nothing to do with it.
-      const unwritten = phase.request !== undefined && (reason === 'closed' || reason === 'bad-framing');
+      const unwritten = phase.kind === 'queued' && (reason === 'closed' || reason === 'bad-framing');
       // Only an end of the backend's own: one that stalled has the request, and must not get it twice.
       const stale = unwritten || (headReason === 'closed' && this.#exchanges > 1 && isSilent);
       phase.handler.onOutcome({ kind: 'no-answer', reason: headReason, stale, unwritten });
@@ -371,6 +374,10 @@ export class Connection {
       phase.finish({ kind: 'cut', reason: isUnread ? 'unread' : reason, bytes: phase.bytes });
       if (!phase.isHanded) phase.handler.onOutcome({ kind: 'no-answer', reason });
     }
+  }
+
+  #move(event: PhaseEvent<Body>): void {
+    this.#phase = nextPhase(this.#phase, event);
   }
 
   #write(bytes: Buffer): void {
@@ -435,7 +442,7 @@ export class Connection {
     const read = this.#isTls ? 'nothing' : readNow(this.#socket);
     if (read === 'broken') return this.destroy('closed');
     if (read !== 'nothing') this.onData(read);
-    if (!this.#waiting && this.#phase !== CLOSED) this.#socket.resume();
+    if (!this.#waiting && !this.#isClosed) this.#socket.resume();
   }
 
   #complete(phase: Body, clean: boolean): void {
@@ -447,7 +454,7 @@ export class Connection {
 
   /** The exchange is over; a connection that cannot carry another is closed. */
   #becomeIdle(isReusable: boolean): void {
-    this.#phase = IDLE;
+    this.#move(ENDED);
     if (isReusable && this.#unwritten === undefined) this.#owner.onIdle(this);
     else this.destroy('closed');
   }
