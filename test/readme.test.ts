@@ -56,6 +56,7 @@ describe('the documents and the code agree', () => {
   test('a state diagram that stands in the code too is the same there', () => {
     const twice = {
       'gateway/upstream/failover.ts': '## The path of a call',
+      'gateway/listener/connection-state.ts': "**A caller's connection**",
       'deploys/accounts/ownership.ts': '## Which copy of the database counts',
     };
     for (const [path, after] of Object.entries(twice)) {

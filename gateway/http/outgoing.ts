@@ -1,6 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
 import { EMPTY } from './slab.ts';
-import { atEndOfTurn } from './turns.ts';
 
 /** So much of a body is copied, so that what stands before or behind it leaves in the same write. */
 const JOINED_BYTES_MAX = 16_384;
@@ -18,8 +17,7 @@ export class Outgoing {
   #unsent: Sending[] = [];
   #drained: PromiseWithResolvers<void> | undefined;
   #isClosed = false;
-  /** Since when nothing of what is unread could be written. */
-  stuckSinceMs = 0;
+  #stuckSinceMs = 0;
 
   constructor(socket: Bun.Socket<unknown>, clock: Clock, onBroken: () => void) {
     this.#socket = socket;
@@ -32,11 +30,16 @@ export class Outgoing {
     return this.#unwritten.length > 0;
   }
 
+  /** Since when nothing of what is unread could be written. */
+  get stuckSinceMs(): number {
+    return this.#stuckSinceMs;
+  }
+
   get isWritten(): boolean {
     return this.#corked.length === 0 && this.#unwritten.length === 0;
   }
 
-  /** A small answer leaves at the end of the turn, with others; of a larger one the head leaves with its first bytes. */
+  /** A small answer leaves with others, by `endTurn`; of a larger one the head leaves with its first bytes. */
   add(head: string, body: Uint8Array): void {
     if (body.length > JOINED_BYTES_MAX) {
       this.cork(head);
@@ -48,7 +51,6 @@ export class Outgoing {
     joined.set(body, head.length);
     if (this.#corked.length > JOINED_BYTES_MAX) this.endTurn();
     this.#corked = this.#corked.length === 0 ? joined : Buffer.concat([this.#corked, joined]);
-    atEndOfTurn(this);
   }
 
   /** The head of a stream leaves with its first bytes. */
@@ -92,7 +94,7 @@ export class Outgoing {
     if (this.#unwritten.length === 0) return false;
     for (let piece = this.#unwritten[0]; piece !== undefined; piece = this.#unwritten[0]) {
       const written = this.#put(piece);
-      if (written > 0) this.stuckSinceMs = this.#clock.monotonic();
+      if (written > 0) this.#stuckSinceMs = this.#clock.monotonic();
       if (written < piece.length) {
         this.#unwritten[0] = piece.subarray(written);
         return false;
@@ -137,7 +139,7 @@ export class Outgoing {
     if (this.#isClosed || bytes.length === 0) return this.#drained?.promise;
     const written = this.#unwritten.length > 0 ? 0 : this.#put(bytes);
     if (written === bytes.length) return undefined;
-    if (this.#unwritten.length === 0) this.stuckSinceMs = this.#clock.monotonic();
+    if (this.#unwritten.length === 0) this.#stuckSinceMs = this.#clock.monotonic();
     this.#unwritten.push(Buffer.from(bytes.subarray(written)));
     this.#drained ??= Promise.withResolvers();
     return this.#drained.promise;

@@ -1,6 +1,7 @@
 import { EMPTY } from '../http/slab.ts';
 import { BodyDecoder } from '../http/body-decoder.ts';
 import { Sending } from '../http/outgoing.ts';
+import type { StreamBody } from '../http/stream-body.ts';
 import type { RequestHead } from '../http/request-head.ts';
 import type { BodyBudget, Holder, Share } from './body-budget.ts';
 import { CallerRequest } from './caller-request.ts';
@@ -8,13 +9,36 @@ import type { ResponseBody, BodyRefusal } from './rpc.ts';
 
 /** What is kept of a body that nobody has asked for yet, and of requests behind the one under way. */
 export const WAITING_BYTES_MAX = 65_536;
-/** What is read of a refused body, so that a caller who sends first sees the refusal. */
-export const READ_OUT_BYTES_MAX = 16_777_216;
 /** A body that came whole with its head is not counted up to this size, and neither is what waits behind a request. */
 export const UNCOUNTED_BYTES_MAX = 16_384;
 /** Of a body that drips, smaller pieces are put together: each costs more than its bytes. */
 const PIECE_BYTES_MIN = 4_096;
-const CALLER_LEFT: ResponseBody = { kind: 'caller-left' };
+const CALLER_LEFT = { kind: 'caller-left' } as const;
+const KEPT = { kind: 'kept' } as const;
+const GIVEN = { kind: 'given' } as const;
+
+/**
+ * How the body is read.
+ *
+ * ```mermaid
+ * stateDiagram-v2
+ *   [*] --> kept: a head has come
+ *   kept --> given: it is asked for, and whole
+ *   kept --> awaited: it is asked for
+ *   awaited --> given: it is whole
+ *   kept --> refused: too long, no memory, or answered without it
+ *   awaited --> refused: likewise
+ *   kept --> left: the caller has left, as from every state
+ * ```
+ */
+type Reading =
+  /** Nobody has asked for it yet. */
+  | typeof KEPT
+  | Readonly<{ kind: 'awaited'; bytesMax: number; give(body: ResponseBody): void }>
+  | typeof GIVEN
+  /** What comes is thrown away. */
+  | Readonly<{ kind: 'refused'; refusal: BodyRefusal }>
+  | { readonly kind: 'left'; refusal: typeof CALLER_LEFT };
 
 /** What an exchange asks of its connection. */
 type Connection = Readonly<{
@@ -24,7 +48,7 @@ type Connection = Readonly<{
 }>;
 
 /** The same bytes in memory that holds not much more than them. */
-function compact(bytes: Buffer): Buffer {
+export function compact(bytes: Buffer): Buffer {
   const { byteLength } = bytes.buffer;
   return byteLength > UNCOUNTED_BYTES_MAX && 2 * bytes.length < byteLength ? Buffer.concat([bytes]) : bytes;
 }
@@ -32,39 +56,30 @@ function compact(bytes: Buffer): Buffer {
 /** The request under way on a connection. */
 export class Exchange extends CallerRequest {
   readonly headers: RequestHead;
-  /** When its head began. */
-  readonly beganMs: number;
   readonly #connection: Connection;
   /** There for a body in chunks. */
   readonly #decoder: BodyDecoder | undefined;
   /** What is to come of the body; infinite while one in chunks has not ended. */
   leftBytes: number;
+  #reading: Reading = KEPT;
   #pieces: Buffer[] = [];
   /** What has come of the body. */
   bodyBytes = 0;
-  /** What is read of the body at most; `undefined`: nobody has asked for it yet. */
-  #bytesMax: number | undefined;
-  /** Whose memory the body is, how much that is, and whether it is counted in the share. */
-  holder: Holder = 'unknown';
+  /** Whose memory the body is, as far as that is known, and how much that is. */
+  holder: Holder | undefined;
   #heldBytes = 0;
-  isCounted = false;
   readonly #budget: BodyBudget;
   #share: Share | undefined;
-  #settle: ((body: ResponseBody) => void) | undefined;
   #abort: AbortController | undefined;
-  #hasLeft = false;
-  /** Why the body is read no more, but for its end. */
-  #refused: ResponseBody | undefined;
-  /** `undefined` while the answer has not been written. */
-  answeredMs: number | undefined;
+  /** The answer, while it is passed on. */
+  stream: StreamBody | undefined;
   readonly sending = new Sending();
 
-  constructor(head: RequestHead, connection: Connection, budget: BodyBudget, beganMs: number) {
+  constructor(head: RequestHead, connection: Connection, budget: BodyBudget) {
     super();
     this.headers = head;
     this.#connection = connection;
     this.#budget = budget;
-    this.beganMs = beganMs;
     this.#decoder = head.framing === 'chunked' ? new BodyDecoder(head.framing, true) : undefined;
     this.leftBytes = head.framing === 'chunked' ? Infinity : head.framing;
   }
@@ -75,7 +90,7 @@ export class Exchange extends CallerRequest {
 
   get signal(): AbortSignal {
     this.#abort ??= new AbortController();
-    if (this.#hasLeft) this.#abort.abort();
+    if (this.#reading.kind === 'left') this.#abort.abort();
     return this.#abort.signal;
   }
 
@@ -83,17 +98,18 @@ export class Exchange extends CallerRequest {
     return this.leftBytes === 0;
   }
 
-  get isAnswered(): boolean {
-    return this.answeredMs !== undefined;
-  }
-
   /** Whether its key was found to be valid. */
   get hasKey(): boolean {
     return typeof this.holder === 'number';
   }
 
+  /** Whether so much has come that no more is read until it is asked for. */
+  get isWaiting(): boolean {
+    return this.#reading.kind === 'kept' && this.bodyBytes > WAITING_BYTES_MAX;
+  }
+
   /** Takes what the bytes hold of the body; gives those behind it, or that its framing is broken. */
-  take(bytes: Buffer): Buffer | 'bad' {
+  receive(bytes: Buffer): Buffer | 'bad' {
     let [piece, restBytes] = [bytes, Math.max(0, bytes.length - this.leftBytes)];
     if (this.#decoder !== undefined) {
       piece = this.#decoder.push(bytes);
@@ -107,52 +123,39 @@ export class Exchange extends CallerRequest {
     }
     this.bodyBytes += piece.length;
     if (piece.length > 0) this.#keep(piece);
-    if (this.#settle !== undefined) {
-      if (this.isWhole) this.#give(this.#whole());
-      else if (this.bodyBytes > (this.#bytesMax ?? Infinity)) this.#give(this.#refuse('body-too-large'));
+    const reading = this.#reading;
+    if (reading.kind === 'awaited') {
+      if (this.bodyBytes > reading.bytesMax) this.#refuse('body-too-large');
+      else if (this.isWhole) reading.give(this.#whole());
     }
     return restBytes === 0 ? EMPTY : bytes.subarray(bytes.length - restBytes);
   }
 
-  /** Whether so much has come that no more is read until it is asked for. */
-  get isWaiting(): boolean {
-    return this.#bytesMax === undefined && this.#refused === undefined && this.bodyBytes > WAITING_BYTES_MAX;
-  }
-
-  get isEndless(): boolean {
-    return this.#refused !== undefined && this.bodyBytes > READ_OUT_BYTES_MAX;
-  }
-
   readBody(bytesMax: number, holder?: number): ResponseBody | Promise<ResponseBody> {
-    this.#bytesMax = bytesMax;
     this.count(holder ?? 'keyless');
-    if (this.#refused !== undefined) return this.#refused;
+    if ('refusal' in this.#reading) return this.#reading.refusal;
     const { framing, expectsContinue } = this.headers;
-    if (framing !== 'chunked' && framing > bytesMax) return this.#refuse('body-too-large');
-    if (this.bodyBytes > bytesMax) return this.#refuse('body-too-large');
+    if ((framing === 'chunked' ? this.bodyBytes : framing) > bytesMax) return this.#refuse('body-too-large');
     if (this.isWhole) return this.#whole();
-    if (this.#hasLeft) return CALLER_LEFT;
     const isExpected = this.bodyBytes === 0 && expectsContinue;
     // Who has no valid key and waits for a 100 has sent nothing, and need not.
     if (isExpected && holder === undefined) return this.#refuse('body-too-large');
     const { promise, resolve } = Promise.withResolvers<ResponseBody>();
-    this.#settle = resolve;
+    this.#reading = { kind: 'awaited', bytesMax, give: resolve };
     this.#connection.readOn(isExpected);
     return promise;
   }
 
   /** Reads no more of the body than its end. */
   refuseBody(): void {
-    this.#refused ??= { kind: 'body-too-large' };
-    this.release();
+    if (!('refusal' in this.#reading)) this.#refuse('body-too-large');
   }
 
   leave(): void {
-    this.#hasLeft = true;
-    this.release();
-    this.#give(CALLER_LEFT);
+    this.#endReading({ kind: 'left', refusal: CALLER_LEFT });
     this.#abort?.abort();
     this.sending.sent();
+    this.stream?.cancel();
   }
 
   onSent(then: () => void): void {
@@ -162,20 +165,19 @@ export class Exchange extends CallerRequest {
   /** Counts what is held, from now on, as the holder's; without room for it the body is refused. */
   count(holder: Holder): void {
     this.holder = holder;
-    this.isCounted = true;
     if (this.#heldBytes > 0) this.#share ??= this.#budget.share();
-    if (this.#share?.(holder, this.#heldBytes) === false) this.#give(this.#refuse('bodies-full'));
+    if (this.#share?.(holder, this.#heldBytes) === false) this.#refuse('bodies-full');
   }
 
   /** Holds no more memory. */
   release(): void {
     this.#pieces = [];
     this.#heldBytes = 0;
-    this.#share?.(this.holder, 0);
+    this.#share?.(this.holder ?? 'unknown', 0);
   }
 
   #keep(piece: Buffer): void {
-    if (this.#refused !== undefined) return;
+    if ('refusal' in this.#reading) return;
     if (this.#pieces.length === 0 && this.isWhole && piece.length <= UNCOUNTED_BYTES_MAX)
       return void this.#pieces.push(piece);
     const last = this.#pieces.at(-1);
@@ -184,26 +186,25 @@ export class Exchange extends CallerRequest {
     if (isSmall) this.#heldBytes -= this.#pieces.pop()?.buffer.byteLength ?? 0;
     this.#pieces.push(kept);
     this.#heldBytes += kept.buffer.byteLength;
-    if (this.isCounted) this.count(this.holder);
+    if (this.holder !== undefined) this.count(this.holder);
   }
 
   #whole(): ResponseBody {
-    if (this.#bytesMax !== undefined && this.bodyBytes > this.#bytesMax)
-      return this.#refuse('body-too-large');
-    const [first = EMPTY] = this.#pieces;
+    this.#reading = GIVEN;
     if (this.#pieces.length > 1) this.#pieces = [Buffer.concat(this.#pieces)];
-    return { kind: 'body', bytes: this.#pieces[0] ?? first };
+    return { kind: 'body', bytes: this.#pieces[0] ?? EMPTY };
   }
 
-  #refuse(kind: BodyRefusal['kind']): ResponseBody {
-    this.#refused = { kind };
+  #refuse(kind: BodyRefusal['kind']): BodyRefusal {
+    const refusal = { kind };
+    this.#endReading({ kind: 'refused', refusal });
+    return refusal;
+  }
+
+  #endReading(ended: Extract<Reading, { refusal: ResponseBody }>): void {
+    const reading = this.#reading;
+    this.#reading = ended;
     this.release();
-    return this.#refused;
-  }
-
-  #give(body: ResponseBody): void {
-    const asked = this.#settle;
-    this.#settle = undefined;
-    asked?.(body);
+    if (reading.kind === 'awaited') reading.give(ended.refusal);
   }
 }

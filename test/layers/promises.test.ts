@@ -8,7 +8,7 @@ const ROWS = {
   'faults C': 13,
   'faults D': 12,
   'faults E': 7,
-  'faults F': 19,
+  'faults F': 20,
   'faults G': 17,
   'faults H': 6,
   'faults L': 26,

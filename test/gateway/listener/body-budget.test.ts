@@ -15,7 +15,7 @@ const CALL = '{"jsonrpc":"2.0","id":7,"method":"getSlot"}';
 function exchangeOf(budget: BodyBudget, framing: string): Exchange {
   const read = readRequestHead(Buffer.from(`POST / HTTP/1.1\r\nhost: a\r\n${framing}\r\n\r\n`));
   if (read.kind !== 'head') throw new Error(read.kind);
-  return new Exchange(read.head, { peer: null, readOn: () => undefined }, budget, 0);
+  return new Exchange(read.head, { peer: null, readOn: () => undefined }, budget);
 }
 
 describe('F17 the memory of bodies under way (§2.5 503)', () => {
@@ -41,11 +41,11 @@ describe('F17 the memory of bodies under way (§2.5 503)', () => {
     void exchange.readBody(100_000, 1);
     // Little in the end of much, as it is where requests are sent ahead.
     const read = Buffer.alloc(500_000, 'a');
-    exchange.take(read.subarray(-20_000));
+    exchange.receive(read.subarray(-20_000));
     expect(budget.bytes).toBe(20_000);
-    for (let i = 0; i < 1_000; i++) exchange.take(Buffer.from('a'));
+    for (let i = 0; i < 1_000; i++) exchange.receive(Buffer.from('a'));
     expect(budget.bytes).toBe(21_000);
-    exchange.take(read.subarray(0, 400_000).subarray(0, 79_000));
+    exchange.receive(read.subarray(0, 400_000).subarray(0, 79_000));
     expect(budget.bytes).toBeLessThan(110_000);
     exchange.release();
     expect(budget.bytes).toBe(0);
@@ -54,10 +54,10 @@ describe('F17 the memory of bodies under way (§2.5 503)', () => {
   test('F17 counts from the first byte, also while its key is looked up, and no more after its refusal (§6 request bodies in progress)', () => {
     const budget = new BodyBudget(16 * MIB);
     const exchange = exchangeOf(budget, 'content-length: 5000000');
-    exchange.take(Buffer.alloc(1_000_000));
+    exchange.receive(Buffer.alloc(1_000_000));
     exchange.count('unknown');
     expect(budget.bytes).toBe(1_000_000);
-    exchange.take(Buffer.alloc(1_500_000));
+    exchange.receive(Buffer.alloc(1_500_000));
     expect(budget.bytes).toBe(2_500_000);
     // An eighth of all is less.
     expect(exchange.readBody(5_000_000)).toEqual({ kind: 'bodies-full' });

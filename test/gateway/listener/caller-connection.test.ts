@@ -4,7 +4,7 @@ import { type RpcRequest, RpcResponse } from '../../../gateway/listener/rpc.ts';
 import { openCaller, type RawCaller } from '../../fakes/raw-caller.ts';
 import { atRest } from '../../faults/gateway-process.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
-import { type Answer, get, heldStream, open, statusesIn, text } from './open-listener.ts';
+import { type Answer, get, heldStream, open, statusesIn, text, turns } from './open-listener.ts';
 
 const sized = (bytes: number | string, head = '') => get(`/?${bytes}`, head);
 /** Answers with so many bytes as the query says. */
@@ -71,6 +71,25 @@ describe('requests behind others', () => {
     while (caller.received() < 100 << 20) await Bun.sleep(1); // bounded by the test's own timeout
     expect(answered).toBe(100);
   });
+});
+
+test('F20 the rest of a request that comes while its caller does not read is answered when it reads', async () => {
+  let answered = 0;
+  const { url } = open((request) => {
+    answered++;
+    return bySize(request);
+  });
+  using caller = await openCaller(url);
+  caller.pause();
+  const [begin, rest] = ['GET /?16000 HTTP/1.1\r\n', 'host: a\r\n\r\n'];
+  caller.send(begin);
+  let sent = 0;
+  for (let before = -1; answered > before; await turns(20)) {
+    before = answered;
+    for (let i = 0; i < 20; i++, sent++, await turns(1)) caller.send(rest + begin);
+  }
+  caller.resume();
+  while (answered < sent) await turns(1); // bounded by the test's own timeout
 });
 
 test('behind answers that are waited for no more than a read is taken in', async () => {
@@ -202,6 +221,17 @@ test('a request is not answered a second time for what is broken behind its refu
   caller.send('zzz\r\n');
   await caller.ended;
   expect(statusesIn(caller.text())).toEqual([415]);
+});
+
+test('F20 a stream whose request turns out to be broken is cut, without a second answer in it', async () => {
+  const { body, cancelled } = heldStream();
+  const { url } = open(() => new RpcResponse({ status: 200, fields: {}, length: 90, body }));
+  using caller = await openCaller(url);
+  caller.send('POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n');
+  await caller.until('first');
+  caller.send('zzz\r\n');
+  await Promise.all([caller.ended, cancelled]);
+  expect(caller.text()).toEndWith('\r\n\r\nfirst');
 });
 
 test.each([

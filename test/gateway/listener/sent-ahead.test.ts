@@ -67,12 +67,12 @@ describe('F18 long bodies of many callers', () => {
     });
 
   test('F18 are read in turns of the loop, some in each, and come whole', async () => {
-    const { take } = Exchange.prototype;
+    const { receive } = Exchange.prototype;
     let [inThisTurn, most] = [0, 0];
-    Exchange.prototype.take = function (bytes) {
+    Exchange.prototype.receive = function (bytes) {
       inThisTurn += bytes.length;
       most = Math.max(most, inThisTurn);
-      return take.call(this, bytes);
+      return receive.call(this, bytes);
     };
     let isOver = false;
     const turn = () => {
@@ -85,7 +85,7 @@ describe('F18 long bodies of many callers', () => {
     for (const caller of callers) caller.send(sized + 'x'.repeat(BYTES));
     for (const caller of callers) expect(await caller.until(' bytes')).toEndWith(`\r\n\r\n${BYTES} bytes`);
     isOver = true;
-    Exchange.prototype.take = take;
+    Exchange.prototype.receive = receive;
     for (const caller of callers) caller[Symbol.dispose]();
     // A turn ends with the read that makes it enough; the runtime reads half a megabyte at once.
     expect(most).toBeLessThan(TURN_BYTES + 524_288);
