@@ -31,7 +31,7 @@ export type CreditState = {
   nodes: CreditHolding[];
 };
 
-/** What the store knows about the moment of a message. */
+/** The moment of a message, as the store knows it. */
 export type Moment = Readonly<{
   /** The store's wall clock in whole milliseconds. */
   nowMs: number;
@@ -43,7 +43,7 @@ export type Moment = Readonly<{
 
 /** After a loss, grants are held back for so long while nodes report what they hold. */
 export const LEARNING_MS = 2_000;
-/** What a dead node holds is released after so long on the account's clock. */
+/** After so long on the account's clock, credits that a dead node holds are released. */
 export const CREDIT_RELEASE_MS = 24 * 3_600_000;
 /** A node that holds credits sends every second; one silent for longer than this counts as dead. */
 export const CREDIT_LIVE_MS = 4_000;
@@ -103,7 +103,7 @@ function merge(mine: CreditHolding, { charged, refunded }: CreditReport): void {
   mine.granted = Math.max(mine.granted, mine.returned + mine.charged - mine.refunded);
 }
 
-/** What the node may still spend, as far as it reported. */
+/** Credits that the node may still spend, as far as it reported. */
 function heldBy({ granted, returned, charged, refunded }: CreditHolding): number {
   return granted - returned - (charged - refunded);
 }

@@ -16,7 +16,7 @@ type RateHolding = Holding & {
   spent: number;
   /** On the account's clock: what is unspent then is lost. */
   expiresMs: number;
-  /** What the node last wanted to hold, and the calls a second that were offered to it. */
+  /** Tokens that the node last wanted to hold, and the calls a second that were offered to it. */
   wanted: number;
   weight: number;
 };
@@ -116,7 +116,7 @@ function heldBy({ granted, spent, expiresMs }: RateHolding, clockMs: number): nu
   return expiresMs > clockMs ? granted - spent : 0;
 }
 
-/** What came in since a node last sent, in micro-tokens, and tokens of it that the node took ungranted. */
+/** Income since a node last sent, in micro-tokens, and tokens of it that the node took ungranted. */
 type Income = Readonly<{ micro: number; debt: number }>;
 
 /** Spending beyond grants is a debt. Gives what came in since the last report; `undefined`: there was no lease. */

@@ -109,7 +109,7 @@ function contentionIn({ nodes, scans, clockMs }: ScanState, mine: ScanHolding) {
 /** The version of a blob's format. */
 const FORMAT = 2;
 
-type State = { rate?: RateState; credits?: CreditState; scans?: ScanState };
+type AuthorityState = { rate?: RateState; credits?: CreditState; scans?: ScanState };
 
 /** The parts of a blob, each as the values of these members and of its nodes', 0 for none: half the size of objects. */
 const LAYOUT = {
@@ -122,12 +122,12 @@ const LAYOUT = {
     'node fence seq granted returned charged refunded heardMs needsUntilMs',
   ],
   scans: ['atMs clockMs revision scans', 'node fence seq held expiresMs wanted sinceMs'],
-} as const satisfies Record<keyof State, readonly [own: string, ofNode: string]>;
+} as const satisfies Record<keyof AuthorityState, readonly [own: string, ofNode: string]>;
 
 type Values = readonly unknown[];
 
 /** Reads a blob; throws when it is of another version. */
-export function decode(blob: string | undefined): State {
+export function decode(blob: string | undefined): AuthorityState {
   const [format, ...parts] = blob === undefined ? [FORMAT] : JSON.parse(blob);
   if (format !== FORMAT) throw new Error('FORMAT of a lease is of another version');
   const named = (names: string, values: Values) =>
@@ -140,9 +140,9 @@ export function decode(blob: string | undefined): State {
   return Object.fromEntries(state);
 }
 
-function encode({ rate, credits, scans }: State): string {
+function encode({ rate, credits, scans }: AuthorityState): string {
   const valuesOf = (names: string, of: object) => names.split(' ').map((name) => Reflect.get(of, name));
-  const pack = (part: State[keyof State], [own, ofNode]: readonly [string, string]) =>
+  const pack = (part: AuthorityState[keyof AuthorityState], [own, ofNode]: readonly [string, string]) =>
     part && [...valuesOf(own, part), part.nodes.map((node) => valuesOf(ofNode, node))];
   const parts = [pack(rate, LAYOUT.rate), pack(credits, LAYOUT.credits), pack(scans, LAYOUT.scans)];
   return JSON.stringify([FORMAT, ...parts.map((part) => part ?? 0)]);

@@ -3,7 +3,7 @@ import { Demand, type Due, Pace } from './lease-pace.ts';
 import type { CreditGrant, CreditReport } from './messages.ts';
 
 /**
- * What is found for a price. `out`: no live node has so many credits. `later`: others return theirs within `LATER_MS`, or
+ * The answer to a price. `out`: no live node has so many credits. `later`: others return theirs within `LATER_MS`, or
  * too many requests wait. `ask`: memory cannot tell. `unavailable`: it cannot be known now.
  */
 export type CreditCheck = 'enough' | 'out' | 'later' | 'ask' | 'unavailable';
@@ -24,7 +24,7 @@ const IDLE_MS = 3_000;
 /** No process holds more than this part of all the credits that an account was given, its dearest request apart. */
 const PART_MAX = 1 / 100;
 
-/** What the authority last said of the account. `atMs` is `STALE` once it says nothing any more of a shortage. */
+/** The last word of the authority on the account. `atMs` is `STALE` once it says nothing any more of a shortage. */
 type CreditContact =
   | Readonly<{ kind: 'new'; grant: undefined }>
   | Readonly<{ kind: 'heard'; grant: CreditGrant; atMs: number }>
@@ -49,7 +49,7 @@ type CreditContact =
 export class CreditLease {
   /** Credits that requests wait for. */
   waiting = 0;
-  /** What may be charged without asking: 0 until the authority was heard, then its grant less what was charged since. */
+  /** Credits that may be charged without asking: 0 until the authority was heard, then its grant less what was charged since. */
   allowance = 0;
   readonly #spending: Spending;
   /** Credits ever given to the account. */
@@ -110,7 +110,7 @@ export class CreditLease {
     this.#spending.charged += credits;
   }
 
-  /** What was charged stays charged, since it was reported. The caller appends it to the journal. */
+  /** Gives credits back, but not their charge, which was reported. The caller appends it to the journal. */
   refund(credits: number): void {
     this.allowance += credits;
     this.#spending.refunded += credits;
@@ -123,12 +123,12 @@ export class CreditLease {
     return this.#total - spent;
   }
 
-  /** What each node had taken by the last grant, with what it held. */
+  /** Credits that each node had taken by the last grant, with those it held. */
   get taken(): CreditGrant['taken'] | undefined {
     return this.#contact.grant?.taken;
   }
 
-  /** What the authority has confirmed may be lost: it is reported again, at once. */
+  /** Reports again, at once, what the authority has confirmed: it may be lost. */
   unconfirm(): void {
     this.#confirmed = undefined;
     this.#outdate();
@@ -185,7 +185,7 @@ export class CreditLease {
     return Math.min(most, Math.max(this.#dearest, Math.ceil(this.#demand.at(nowMs) * AHEAD_SECONDS)));
   }
 
-  /** What is held above what is wanted, at most `wantedMax`, is out of reach from here on. The counters must be durable. */
+  /** Reports, and puts out of reach what is held above what is wanted, at most `wantedMax`. The counters must be durable. */
   report(nowMs: number, wantedMax = Number.MAX_SAFE_INTEGER): CreditReport {
     const wanted = Math.min(wantedMax, this.#wanted(nowMs) + this.waiting);
     if (this.allowance > wanted) this.#outdate(); // what is returned is not gone

@@ -206,7 +206,7 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
       },
     },
     source: () => readsFrom,
-    /** What Redis has less than it had, and what that was, while this host takes nothing from it. */
+    /** The older state of Redis, and what it had before, while this host takes nothing from it. */
     older: () => lastLook?.older,
     /** Only a Redis that named this very database can tell that deploys reads it; the own one is also chosen for want of another. */
     deploysAt(): DeploysAt {
@@ -241,7 +241,7 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
   };
 }
 
-/** What a process has to do with deploys on another host: accounts come from there, and usage goes there. */
+/** The ties of a process to deploys on another host: accounts come from there, and usage goes there. */
 export type Hosts = Readonly<{
   accounts: SharedAccounts;
   /** The one process of the host that sends usage; the others have none. */

@@ -4,7 +4,7 @@ export type Due = 'now' | 'soon' | 'never';
 /** Time constant with which earlier requests fade from the average. */
 const FADE_MS = 1_000;
 
-/** What requests wanted lately, a second: calls or credits, as a moving average. */
+/** The wants of requests lately, a second: calls or credits, as a moving average. */
 export class Demand {
   #perSecond = 0;
   constructor(public lastMs: number) {}

@@ -26,7 +26,7 @@ const CALLS_MAX = 16;
 /** Calls in a row without a reply, more than can be under way, after which the store counts as out and is tried once a second. */
 const FAILED_MAX = CALLS_MAX + 4;
 const PROBE_MS = 1_000;
-/** What could not be reported is tried again after this pause. */
+/** The pause before a report that failed is tried again. */
 const RESYNC_MS = 200;
 
 export function createLeaseSync(options: LeaseSyncOptions) {
@@ -137,7 +137,7 @@ export function createLeaseSync(options: LeaseSyncOptions) {
     },
     isOut,
     failure: store.failure,
-    /** What was sent since the process started. */
+    /** Counts of messages since the process started. */
     counts: () => counts,
   };
 }

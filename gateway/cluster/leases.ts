@@ -6,7 +6,7 @@ import { CreditLease, type CreditCheck, LATER_MS } from './credit-lease.ts';
 import { type Account, createReports } from './lease-reports.ts';
 import { RateLease, type RatePlan } from './rate-lease.ts';
 
-/** What memory cannot tell, and the next reply for the account may. */
+/** Questions that memory cannot answer, and the next reply for the account may. */
 export type Asks = 'ask-rate' | 'ask-credits';
 export type Decision = Charge | Asks;
 

@@ -62,7 +62,7 @@ export type CreditGrant = Readonly<{
   available: number;
   /** Credits held unspent by other nodes that have sent lately. */
   heldByOthers: number;
-  /** What each other node was granted and has not returned, spent or held. */
+  /** Credits that each other node was granted and has not returned, spent or held. */
   taken: ReadonlyMap<string, number>;
   /** Another node needs credits: hold no more than is needed. */
   recalled: boolean;

@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { ACCOUNTS, HEAD, KEYS, LOG, type PublishedRow, SEEN, USES } from '../../shared/publication.ts';
 import { openRedisLink, type RedisScript } from '../../shared/redis/link.ts';
 
-/** What is published in Redis. Everything rejects while Redis does not answer, or answers what is not ours. */
+/** The publication in Redis. Everything rejects while Redis does not answer, or answers what is not ours. */
 export type Published = NonNullable<ReturnType<typeof openPublished>>;
 
 /** Changes read at once: about 75 KB, and a few milliseconds of SQLite. */
@@ -81,7 +81,7 @@ export function openPublished(url: string, clock: Clock, random: () => number) {
   };
 
   return {
-    /** What is new for a host, which tells what it has; `undefined`: nothing was published. */
+    /** Reads the news for a host, which tells what it has; `undefined`: nothing was published. */
     async news({
       epoch,
       position,

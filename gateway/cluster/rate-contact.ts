@@ -22,7 +22,7 @@ export type ContactEvent =
       kind: 'missed' | 'overdue';
       sinceMs: number;
       nowMs: number;
-      /** What the own bucket is refilled at, and whether there ever was a reply, so that something may have been granted. */
+      /** The refill of the own bucket, and whether there ever was a reply, so that something may have been granted. */
       rate: Readonly<Pick<Bucket, 'perMs' | 'burst'>>;
       isKnown: boolean;
     }>

@@ -21,14 +21,14 @@ const [LEASE, DEBT, ALONE, ASK] = [
   { kind: 'ask' },
 ] as const;
 
-/** What the last reply tells, until it is out of date; before the first one, a full bucket. */
+/** The last reply, until it is out of date; before the first one, a full bucket. */
 type Known = Readonly<{
   /** When it came; when the lease was made, if none has. */
   atMs: number;
   isReply: boolean;
   /** Tokens that no node holds. */
   remaining: number;
-  /** What is granted and not spent is lost then. */
+  /** The end of the grant: tokens that are not spent are lost then. */
   expiresMs: number;
   /** The authority's bucket has no token. */
   emptyUntilMs: number;

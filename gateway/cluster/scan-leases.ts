@@ -3,7 +3,7 @@ import { createScanPermits, Scans } from '../limits/scans.ts';
 
 export type ScanLeases = ReturnType<typeof createScanLeases>;
 
-/** What a process that is not alone shares the scans of its accounts by. */
+/** The link by which a process that is not alone shares the scans of its accounts. */
 type ScanLink = Readonly<{
   monotonic(): number;
   /** The revision of the accounts database at which callers and plans were last read. */
@@ -16,7 +16,7 @@ type ScanLink = Readonly<{
 
 /** Permits that no scan needs are returned after so long. */
 const IDLE_MS = 250;
-/** What is held is reported again this often: a lease lives for five of them. */
+/** The pause between reports of held scans: a lease lives for five of them. */
 const RENEW_MS = 1_000;
 /** How long a process may hold more than its share while others wait. */
 const TURN_MS = 250;
@@ -93,7 +93,7 @@ class ScanLease extends Scans {
     return (this.held > 0 || this.running > 0) && unheardMs >= RENEW_MS;
   }
 
-  /** What the authority may still count ends by itself. */
+  /** Is at rest also while the authority counts scans that end by themselves. */
   override isAtRest(): boolean {
     const isOpen = this.sent !== undefined || (this.held > 0 && this.link.monotonic() < this.expiresMs);
     return super.isAtRest() && !isOpen;

@@ -34,11 +34,11 @@ export type UnsentUsage = CellKey &
     spent: string;
   }>;
 
-/** What is still to be sent to deploys. All of it throws when the ledger does not answer. */
+/** Counts that are still to be sent to deploys. All of it throws when the ledger does not answer. */
 export type Outbox = ReturnType<typeof createOutbox>;
 
 const PRUNED_MAX = 500;
-/** What is sent of a cell, in this order; what an older version did not send is 0. */
+/** Counters of a cell as they are sent, in this order; one that an older version did not send is 0. */
 const COUNTERS = CELL_COUNTER_NAMES.map((name) => `u.${CELL_COUNTERS[name]}`).join(" || ',' || ");
 
 const PLACE = 'account_id, hour, key_id, method, node';
@@ -96,7 +96,7 @@ export function createOutbox(ledger: Store) {
   const own = 'node IN (SELECT node FROM nodes)';
 
   return {
-    /** What waits, an account's together; one instant of the ledger. */
+    /** Reads what waits, an account's together; one instant of the ledger. */
     some: (most: number): readonly UnsentUsage[] => some.all(most),
     /** Forgets what was sent, unless it was written again meanwhile. */
     sent: (rows: readonly UnsentUsage[]) => sent.immediate(rows),

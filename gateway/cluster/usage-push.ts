@@ -79,7 +79,7 @@ const PAUSE_MS = 5;
 const DEADLINE_MS = 1_000;
 const HOUR_MS = 3_600_000;
 const KEPT_IN_REDIS_HOURS = SHARED_USAGE_LIFE_MS / HOUR_MS;
-/** What was counted here and sent is kept for 90 days, as deploys keeps its hours. */
+/** Counts that were sent are kept for 90 days, as deploys keeps its hours. */
 const KEPT_HOURS = 90 * 24;
 
 /** The life of no Redis: what was counted meanwhile is sent when one is known. */
@@ -101,7 +101,7 @@ export function openPush({ outbox, url, clock, random, makeId, deploysAt, onWarn
   if (link === undefined) return undefined;
   const { client: clientNow, strangers, refused } = link;
 
-  /** What waits while Redis or the ledger does not answer is on disk, for the next round. */
+  /** Sends what waits; while Redis or the ledger does not answer, that is on disk for the next round. */
   async function round(signal: AbortSignal): Promise<void> {
     const place = deploysAt();
     try {

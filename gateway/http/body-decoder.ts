@@ -69,12 +69,12 @@ export class BodyDecoder {
   readonly #isRequest: boolean;
   /** How many bytes of chunk extensions may still come. */
   #extensionBytesLeft: number;
-  /** What is to come of the chunk, or of a body without chunks. */
+  /** The rest of the chunk, or of a body without chunks. */
   #left: number;
   #sizeDigits = 0;
   /** Bytes of the size's line so far. */
   #lineBytes = 0;
-  /** What has come of a trailer's line, or of a request's extension. */
+  /** The start of a trailer's line, or of a request's extension. */
   #line = '';
   #trailerBytes = 0;
 

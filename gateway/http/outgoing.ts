@@ -5,16 +5,16 @@ import { EMPTY } from './slab.ts';
 const JOINED_BYTES_MAX = 16_384;
 const LINE_END = Buffer.from('\r\n');
 
-/** What leaves by a connection: it is written in as few pieces as it can be, and kept as far as the system does not take it. */
+/** The bytes that leave by a connection: they are written in as few pieces as it can be, and kept as far as the system does not take it. */
 export class Outgoing {
   readonly #socket: Bun.Socket<unknown>;
   readonly #clock: Clock;
   readonly #onBroken: () => void;
-  /** What leaves together with the next bytes: a head, or a chunk's size. */
+  /** Leaves together with the next bytes: a head, or a chunk's size. */
   #corked: Buffer = EMPTY;
   #unwritten: Buffer[] = [];
   /** Answers that have been given, but have not left to the last byte. */
-  #unsent: Sending[] = [];
+  #unsent: SendingState[] = [];
   #drained: PromiseWithResolvers<void> | undefined;
   #isClosed = false;
   #stuckSinceMs = 0;
@@ -108,7 +108,7 @@ export class Outgoing {
   }
 
   /** Tells an answer, which has been written, when its last byte has left. */
-  awaitSent(answer: Sending): void {
+  awaitSent(answer: SendingState): void {
     if (!answer.isAwaited) return answer.sent();
     this.#unsent.push(answer);
     this.#settleSent();
@@ -153,8 +153,8 @@ export class Outgoing {
   }
 }
 
-/** What waits for an answer to be sent: the permits of its account, which are held as long as it may be in memory. */
-export class Sending {
+/** Waits for an answer to be sent: the permits of its account, which are held as long as it may be in memory. */
+export class SendingState {
   #isSent = false;
   #then: (() => void) | undefined;
 

@@ -12,7 +12,7 @@ import {
   startOfValue,
 } from './fields.ts';
 
-/** What is used of a response's head. A field that came twice is joined with ", "; one that did not come is `undefined`. */
+/** The used parts of a response's head. A field that came twice is joined with ", "; one that did not come is `undefined`. */
 export type ResponseHead = Readonly<{
   status: number;
   /** Whether the Content-Type says JSON. */
@@ -33,7 +33,7 @@ type ResponseHeadRead =
 /** A head longer than this is refused, and so are interim heads that are longer together. */
 const HEAD_BYTES_MAX = 32_768;
 
-/** What no request of ours allows: whatever follows is no HTTP (RFC 9110 7.8). */
+/** A status that no request of ours allows: whatever follows is no HTTP (RFC 9110 7.8). */
 const SWITCHING_PROTOCOLS = 101;
 
 /** Reads a head; interim (1xx) ones are passed over, `passedBytes` of them before. `end`: the body's first byte. */

@@ -9,7 +9,7 @@ let slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
 let used = 0;
 
 /**
- * What a socket has read, from an index on. A few bytes are copied to memory that they share with others: what was read has
+ * Gives what a socket has read, from an index on. A few bytes are copied to memory that they share with others: what was read has
  * no buffer object of its own until a view of it is made, and to make one costs 0.5 µs, twice a call.
  */
 export function readFrom(bytes: Buffer, from: number): Buffer {

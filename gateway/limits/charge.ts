@@ -5,10 +5,10 @@ import type { Migrations, Store } from '../../shared/store/open.ts';
 import { type Bucket, MICRO, perMsOf, refill, shortMs } from './bucket.ts';
 import type { Journal } from './journal.ts';
 
-/** What a request costs: `calls` of the rate, `credits` of a trial's allowance. `usageHook` is called for credits that go through the journal. */
+/** The price of a request: `calls` of the rate, `credits` of a trial's allowance. `usageHook` is called for credits that go through the journal. */
 export type Price = Readonly<{ calls: number; credits: number; usageHook?: UsageHook }>;
 
-/** What is written together with the journal, to the unit. Both are called at the moment the journal's counters change. */
+/** Writes usage together with the journal, to the unit. Both are called at the moment the journal's counters change. */
 export type UsageHook = Readonly<{
   /** The credits were taken. */
   take(): void;
@@ -17,12 +17,12 @@ export type UsageHook = Readonly<{
 }>;
 
 /** The state of an account's rate after a decision, for the RateLimit fields. */
-type RateState = Readonly<{ plan: Plan; tokens: number }>;
+type BucketState = Readonly<{ plan: Plan; tokens: number }>;
 
 export type Charge =
-  | { readonly kind: 'charged'; readonly rate: RateState }
-  | { readonly kind: 'over-rate'; readonly rate: RateState; readonly waitMs: number }
-  | { readonly kind: 'out-of-credits'; readonly rate: RateState; readonly creditsLeft: number }
+  | { readonly kind: 'charged'; readonly rate: BucketState }
+  | { readonly kind: 'over-rate'; readonly rate: BucketState; readonly waitMs: number }
+  | { readonly kind: 'out-of-credits'; readonly rate: BucketState; readonly creditsLeft: number }
   /** The credits left cannot be known for now, or a charge cannot be made durable. */
   | { readonly kind: 'credits-unavailable' };
 
@@ -258,7 +258,7 @@ function readBuckets(ledger: Store, clock: Clock): Map<number, Bucket> {
  * The two fields of an answer to a caller whose rate was looked at (draft-ietf-httpapi-ratelimit-headers-10). The policy:
  * `q` calls in a full bucket, refilled over `w` seconds; the limit: `r` calls left now, `t` seconds until it is full again.
  */
-export function rateFields({ plan, tokens }: RateState) {
+export function rateFields({ plan, tokens }: BucketState) {
   const fullMs = ((plan.burst - tokens) / plan.rps) * 1_000;
   return {
     ratelimit: `"calls";r=${Math.max(0, Math.floor(tokens))};t=${retryAfterSeconds(fullMs)}`,

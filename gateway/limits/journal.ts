@@ -1,18 +1,18 @@
 import type { Store } from '../../shared/store/open.ts';
 import { fileReason, isBusy } from '../../shared/store/private.ts';
 
-/** What one account spent through a node: two counters that only grow. Mutable: it is the account's state. */
+/** The spending of one account through a node: two counters that only grow. Mutable: it is the account's state. */
 export type Spending = { charged: number; refunded: number };
 
 /** With what other nodes had spent when it was read: it does not change while this node is alone. */
 type JournalledSpending = Spending & { readonly elsewhere: number };
 
-/** What another node spent. Of one on another host it is what deploys was told: the node may have spent more since. */
+/** The spending of another node. Of one on another host it is what deploys was told: the node may have spent more since. */
 export type OtherSpending = Spending & { readonly isOnHost: boolean };
 
 export type Journal = Readonly<ReturnType<typeof createJournal>>;
 
-/** What is written in the same transaction as the counters, so that both agree to the unit whenever the process dies. */
+/** Writes in the same transaction as the counters, so that both agree to the unit whenever the process dies. */
 type SameTransaction = Readonly<{
   /** Throws when it cannot be written. */
   write(): void;
@@ -122,7 +122,7 @@ export function createJournal(
 
   return {
     spendingOf,
-    /** What each other node in this ledger has spent of an account; none when the ledger cannot be read. */
+    /** Reads the spending of an account by each other node in this ledger; none when the ledger cannot be read. */
     spentByOthers(accountId: number): ReadonlyMap<string, OtherSpending> {
       try {
         const rows = readOthers.all(accountId, node);
@@ -156,7 +156,7 @@ export function createJournal(
   };
 }
 
-/** What the nodes of this host spent of each account, or one of them. */
+/** Reads the spending of each account by the nodes of this host, or one of them. */
 export function spentBy(ledger: Store, node: string | null): readonly SpentRow[] {
   const rows = ledger.query<SpentRow, [string | null]>(
     'SELECT account_id AS accountId, node, charged, refunded FROM spent WHERE node = coalesce(?, node) AND charged > 0',

@@ -4,7 +4,7 @@ export type Holder = number | 'unknown' | 'keyless';
 /** From now on so much is held, as this holder's; false, and nothing is, where there is no room for it. */
 export type Share = (holder: Holder, bytes: number) => boolean;
 
-/** What callers without a valid key may hold together, as a part of all. */
+/** The part of all that callers without a valid key may hold together. */
 const KEYLESS_PART = 1 / 8;
 /** An account holds at most so many times what it leaves free: alone three quarters of all, and there is room for another one. */
 const TIMES_FREE = 3;

@@ -22,16 +22,16 @@ import { awaitWork } from './turn-work.ts';
 import { rpcResponseOf } from './web.ts';
 
 /** A route's answer, as it is or as a `Response` that is yet to be read. */
-type Answer = RpcResponse | Response;
+type ConnectionAnswer = RpcResponse | Response;
 
-/** What a connection knows of its listener. */
+/** The listener as a connection knows it. */
 export type Listener = Readonly<{
   clock: Clock;
   bodies: BodyBudget;
   intake: Intake;
   /** A body must have come whole so long after its head, and a next request must begin so long after an answer. */
   quietMs: number;
-  answer(request: CallerRequest): Answer | Promise<Answer>;
+  answer(request: CallerRequest): ConnectionAnswer | Promise<ConnectionAnswer>;
   /** Whether connections end with the answer under way. */
   isDraining(): boolean;
   /** The field `date` of a response (RFC 9110 6.6.1). */
@@ -46,7 +46,7 @@ export type Listener = Readonly<{
 const STRANGER_MS = 10_000;
 /** A connection ends after so many refused requests without a valid key in a row. */
 const REFUSALS_MAX = 200;
-/** What is walked at once of a body in chunks. */
+/** Bytes that are walked at once of a body in chunks. */
 const PART_BYTES_MAX = 16_384;
 /** A caller who has ended its sending side is probed so long after that, and after twice the time again. */
 const PROBE_MS = 250;
@@ -72,7 +72,7 @@ export class CallerConnection {
   readonly #socket: Bun.Socket<CallerConnection>;
   readonly #listener: Listener;
   readonly #out: Outgoing;
-  /** What `ahead` takes of the memory for bodies. */
+  /** The part of the memory for bodies that `ahead` takes. */
   readonly #share: Share;
   #state: State;
   /** Whether it waits for its turn. */
@@ -333,7 +333,7 @@ export class CallerConnection {
     }
   }
 
-  #await(exchange: Exchange, answer: Promise<Answer>): void {
+  #await(exchange: Exchange, answer: Promise<ConnectionAnswer>): void {
     answer.then(
       (each) => this.#respond(exchange, each),
       () => this.#respond(exchange, BROKEN),
@@ -341,7 +341,7 @@ export class CallerConnection {
   }
 
   /** An unexpected error costs this connection, and not the process. */
-  #respond(exchange: Exchange, response: Answer): void {
+  #respond(exchange: Exchange, response: ConnectionAnswer): void {
     if (response instanceof Response) return this.#await(exchange, rpcResponseOf(response, exchange.method));
     try {
       const { body } = response;

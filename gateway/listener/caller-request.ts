@@ -7,7 +7,7 @@ import type { ResponseBody, RpcRequest } from './rpc.ts';
  */
 const ORIGIN = 'http://localhost';
 const ROOT = `${ORIGIN}/`;
-/** What stands behind the origin of a target that is a whole URL (RFC 9112 3.2.2). */
+/** The part behind the origin of a target that is a whole URL (RFC 9112 3.2.2). */
 const BEHIND_ORIGIN = /^https?:\/\/[^/?]*(.*)$/i;
 
 /** More is not read for a route that reads its body by the methods of `Request`. */

@@ -1,13 +1,13 @@
 import { unreachable } from '../../shared/brand.ts';
 
-/** What is thrown away at most of a refused body, or behind the last answer, so that a caller who sends first sees that. */
+/** Bytes that are thrown away of a refused body, or behind the last answer, so that a caller who sends first sees that. */
 export const READ_OUT_BYTES_MAX = 16_777_216;
 
 /** A caller's connection, with what it knows in this state alone. `E` is the request under way, `ahead` what came behind it. */
 export type CallerState<E> =
   /** Waits for a request, or for the rest of a head, which `ahead` begins. */
   | Readonly<{ kind: 'idle'; ahead: Buffer; sinceMs: number }>
-  /** What came behind a request waits for its turn (`turn-work.ts`). */
+  /** Bytes that came behind a request wait for their turn (`turn-work.ts`). */
   | Readonly<{ kind: 'queued'; ahead: Buffer; sinceMs: number }>
   /** The body has not come whole. Of one in chunks `ahead` waits for its turn. */
   | Readonly<{ kind: 'receiving'; exchange: E; ahead: Buffer; sinceMs: number }>

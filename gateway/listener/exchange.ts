@@ -1,13 +1,13 @@
 import { EMPTY } from '../http/slab.ts';
 import { BodyDecoder } from '../http/body-decoder.ts';
-import { Sending } from '../http/outgoing.ts';
+import { SendingState } from '../http/outgoing.ts';
 import type { StreamBody } from '../http/stream-body.ts';
 import type { RequestHead } from '../http/request-head.ts';
 import type { BodyBudget, Holder, Share } from './body-budget.ts';
 import { CallerRequest } from './caller-request.ts';
 import type { ResponseBody, BodyRefusal } from './rpc.ts';
 
-/** What is kept of a body that nobody has asked for yet, and of requests behind the one under way. */
+/** Bytes that are kept of a body that nobody has asked for yet, and of requests behind the one under way. */
 export const WAITING_BYTES_MAX = 65_536;
 /** A body that came whole with its head is not counted up to this size, and neither is what waits behind a request. */
 export const UNCOUNTED_BYTES_MAX = 16_384;
@@ -31,17 +31,17 @@ const GIVEN = { kind: 'given' } as const;
  *   kept --> left: the caller has left, as from every state
  * ```
  */
-type Reading =
+type BodyReading =
   /** Nobody has asked for it yet. */
   | typeof KEPT
   | Readonly<{ kind: 'awaited'; bytesMax: number; give(body: ResponseBody): void }>
   | typeof GIVEN
-  /** What comes is thrown away. */
+  /** All that comes is thrown away. */
   | Readonly<{ kind: 'refused'; refusal: BodyRefusal }>
   | { readonly kind: 'left'; refusal: typeof CALLER_LEFT };
 
-/** What an exchange asks of its connection. */
-type Connection = Readonly<{
+/** The connection as its exchange needs it. */
+type ExchangeConnection = Readonly<{
   peer: Bun.SocketAddress | null;
   /** Reads the body of the request under way; `isExpected`: its caller waits for `100 Continue`. */
   readOn(isExpected: boolean): void;
@@ -56,14 +56,14 @@ export function compact(bytes: Buffer): Buffer {
 /** The request under way on a connection. */
 export class Exchange extends CallerRequest {
   readonly headers: RequestHead;
-  readonly #connection: Connection;
+  readonly #connection: ExchangeConnection;
   /** There for a body in chunks. */
   readonly #decoder: BodyDecoder | undefined;
-  /** What is to come of the body; infinite while one in chunks has not ended. */
+  /** The rest of the body; infinite while one in chunks has not ended. */
   leftBytes: number;
-  #reading: Reading = KEPT;
+  #reading: BodyReading = KEPT;
   #pieces: Buffer[] = [];
-  /** What has come of the body. */
+  /** The bytes of the body so far. */
   bodyBytes = 0;
   /** Whose memory the body is, as far as that is known, and how much that is. */
   holder: Holder | undefined;
@@ -73,9 +73,9 @@ export class Exchange extends CallerRequest {
   #abort: AbortController | undefined;
   /** The answer, while it is passed on. */
   stream: StreamBody | undefined;
-  readonly sending = new Sending();
+  readonly sending = new SendingState();
 
-  constructor(head: RequestHead, connection: Connection, budget: BodyBudget) {
+  constructor(head: RequestHead, connection: ExchangeConnection, budget: BodyBudget) {
     super();
     this.headers = head;
     this.#connection = connection;
@@ -201,7 +201,7 @@ export class Exchange extends CallerRequest {
     return refusal;
   }
 
-  #endReading(ended: Extract<Reading, { refusal: ResponseBody }>): void {
+  #endReading(ended: Extract<BodyReading, { refusal: ResponseBody }>): void {
     const reading = this.#reading;
     this.#reading = ended;
     this.release();

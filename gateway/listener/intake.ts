@@ -1,8 +1,8 @@
 /** A connection of which nothing is read for some turns of the event loop. */
-type Connection = { isStopped: boolean };
+type UploadingConnection = { isStopped: boolean };
 
 /**
- * What is read of callers in one turn, over all connections of a listener: a megabyte takes one or two milliseconds to become
+ * Bounds the bytes that are read of callers in one turn, over all connections of a listener: a megabyte takes one or two milliseconds to become
  * a body. Left alone the runtime reads, in one turn, all that has come over all of them.
  */
 export const TURN_BYTES = 1_048_576;
@@ -14,23 +14,23 @@ const AGAIN_MAX = 32;
 
 /** Has what callers send read in turns. */
 export class Intake {
-  readonly #connections: ReadonlySet<Connection>;
+  readonly #connections: ReadonlySet<UploadingConnection>;
   /** Those that are stopped, in the order in which they are read again. */
-  #stopped: Connection[] = [];
+  #stopped: UploadingConnection[] = [];
   /** Those that are read again since this turn began. */
-  #again: Connection[] = [];
-  /** What was read in this turn, and of whom. */
+  #again: UploadingConnection[] = [];
+  /** The bytes of this turn, and of whom they were read. */
   #bytes = 0;
-  readonly #readers = new Set<Connection>();
+  readonly #readers = new Set<UploadingConnection>();
   #isScheduled = false;
 
   /** `connections`: all of a listener. */
-  constructor(connections: ReadonlySet<Connection>) {
+  constructor(connections: ReadonlySet<UploadingConnection>) {
     this.#connections = connections;
   }
 
   /** So much was read of a connection, or is copied of what was. When it is enough, all are stopped. */
-  took(connection: Connection, bytes: number): void {
+  took(connection: UploadingConnection, bytes: number): void {
     if (bytes < COUNTED_BYTES_MIN) return;
     this.#bytes += bytes;
     this.#readers.add(connection);
@@ -43,7 +43,11 @@ export class Intake {
    * always stopped: else those above the number would be read in every turn, and nobody behind them.
    */
   #stopAll(): void {
-    const [again, first, last]: [Connection[], Connection[], Connection[]] = [[], [], []];
+    const [again, first, last]: [UploadingConnection[], UploadingConnection[], UploadingConnection[]] = [
+      [],
+      [],
+      [],
+    ];
     for (const each of this.#readers) stop(each, last);
     for (const each of this.#connections) {
       if (first.length + this.#stopped.length >= STOPPED_MAX) break;
@@ -69,7 +73,7 @@ export class Intake {
   }
 }
 
-function stop(connection: Connection, queue: Connection[]): void {
+function stop(connection: UploadingConnection, queue: UploadingConnection[]): void {
   if (connection.isStopped) return;
   connection.isStopped = true;
   queue.push(connection);

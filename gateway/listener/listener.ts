@@ -112,7 +112,7 @@ export class SocketListener {
     };
   }
 
-  /** What connections see of it. */
+  /** The part of it that connections see. */
   #listener(fetch: (request: Request) => unknown): Listener {
     const clock = this.#clock;
     return {

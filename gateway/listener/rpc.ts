@@ -66,7 +66,7 @@ export type HeadRefusal = Readonly<{ kind: 'not-post' | 'not-json'; reason: stri
 /** `application/json` with any parameters. */
 const JSON_TYPE = /^\s*application\/json\s*(;|$)/i;
 
-/** What is wrong with a request's head, before its body is read; `undefined` when nothing is. */
+/** Refuses a request by its head, before its body is read; `undefined`: it is let in. */
 export function refusalOfHead({
   method,
   headers,
@@ -89,7 +89,7 @@ export type BodyRefusal = { readonly kind: 'body-too-large' | 'bodies-full' };
 export type ResponseBody =
   { readonly kind: 'body'; readonly bytes: Buffer } | BodyRefusal | { readonly kind: 'caller-left' };
 
-/** What an SDK in a browser sends beside the plain headers: kit and web3.js name themselves, and keys have two carriers. */
+/** Headers that an SDK in a browser sends beside the plain ones: kit and web3.js name themselves, and keys have two carriers. */
 const ALLOWED = 'content-type, accept, authorization, x-token, solana-client';
 
 const SHARED: Readonly<Record<string, string>> = {

@@ -1,32 +1,32 @@
 /** A connection whose caller has sent something ahead. */
-type Connection = Readonly<{
+type WorkingConnection = Readonly<{
   /** Does a bounded piece of it; gives what it cost: 1 for a request, and 1 for each kilobyte that was walked. */
   workOn(): number;
 }>;
 
-/** What a connection does before the next one has its share: answers that are written together cost half of what they cost alone. */
+/** The work of a connection before the next one has its share: answers that are written together cost half of what they cost alone. */
 const SHARE_COST = 16;
 /**
- * What one turn of the event loop does of such work, over all connections of the process. A request that is refused takes
+ * The work of one turn of the event loop, over all connections of the process. A request that is refused takes
  * some 10 µs, and a kilobyte of chunks of one byte 20: a turn is one or two milliseconds, however many connections send ahead.
  */
 export const TURN_COST = 96;
 /** Shares that wait for their place in one turn: most connections have one request for it. */
 const SHARES_MAX = 64;
 
-const waiting: Connection[] = [];
+const waiting: WorkingConnection[] = [];
 /** Shares that wait for their place in the loop. */
 let scheduled = 0;
-/** What this turn has left. */
+/** The rest of this turn. */
 let turnLeft = TURN_COST;
 /** Who has its share now, what is left of it, and whether there is more to do for it. */
-let current: Connection | undefined;
+let current: WorkingConnection | undefined;
 let left = 0;
 let isAgain = false;
 let isWorking = false;
 
 /** Calls `connection.workOn` in its share, which goes on, begins now, or comes behind those of all others that wait. */
-export function awaitWork(connection: Connection): void {
+export function awaitWork(connection: WorkingConnection): void {
   if (connection === current && left > 0) {
     isAgain = true;
     if (!isWorking) work(connection);
@@ -37,7 +37,7 @@ export function awaitWork(connection: Connection): void {
   }
 }
 
-function begin(connection: Connection): void {
+function begin(connection: WorkingConnection): void {
   current = connection;
   left = SHARE_COST;
   isAgain = true;
@@ -48,7 +48,7 @@ function endTurn(): void {
   turnLeft = TURN_COST;
 }
 
-function work(connection: Connection): void {
+function work(connection: WorkingConnection): void {
   isWorking = true;
   try {
     while (isAgain && left > 0) {

@@ -1,22 +1,22 @@
 import type { StreamBody } from '../http/stream-body.ts';
-import { Sending } from '../http/outgoing.ts';
+import { SendingState } from '../http/outgoing.ts';
 import { CallerRequest } from './caller-request.ts';
 import { type ResponseBody, type Fields, type RpcRequest, RpcResponse } from './rpc.ts';
 
 /** So much of a body that is there at once is gathered, to send its length. */
 const GATHERED_BYTES_MAX = 1_048_576;
-/** What a listener writes itself. */
+/** Fields that a listener writes itself. */
 const OWN_FIELDS = new Set(['content-length', 'transfer-encoding', 'date']);
 
-/** What waits for the answers to requests of `app.handle`. */
-const sendings = new WeakMap<Request, Sending>();
+/** The waits for answers to requests of `app.handle`. */
+const sendings = new WeakMap<Request, SendingState>();
 
 /** A request as the RPC endpoint reads it: that of a connection is one, any other comes from `app.handle`. */
 export function rpcRequestOf(request: Request): RpcRequest {
   const own: unknown = request;
   if (own instanceof CallerRequest) return own;
   const { method, url, headers } = request;
-  const sending = new Sending();
+  const sending = new SendingState();
   sendings.set(request, sending);
   return {
     method,
@@ -101,7 +101,7 @@ function webStreamOf(
   });
 }
 
-/** What a connection is answered where a route gave an ordinary value or a `Response`. Rejects where that has no bytes. */
+/** Makes the answer for a connection where a route gave an ordinary value or a `Response`. Rejects where that has no bytes. */
 export async function rpcResponseOf(response: Response, method: string): Promise<RpcResponse> {
   const { status } = response;
   if (status < 200) throw new Error(`A route answered with status ${status}.`);

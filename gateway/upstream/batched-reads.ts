@@ -25,7 +25,7 @@ export type BatchedRead = Readonly<{
   sendAlone(): void;
 }>;
 
-/** What a read destroys when its element is no answer: what comes next over it may be late answers to others. */
+/** Destroyed by a read whose element is no answer: what comes next over it may be late answers to others. */
 type Distrusted = Pick<Connection, 'destroy'>;
 
 /** Reads that travel together: as many as a batch begins at once (`respond/batch.ts`). */

@@ -153,7 +153,7 @@ class Body extends ReaderPace {
   readonly handler: ExchangeHandler;
   isHanded = false;
   readonly #connection: Connection;
-  /** What has come and is not piped yet. */
+  /** Pieces that are not piped yet. */
   readonly pieces: Buffer[] = [];
   isPiped = false;
   write: WritePiece = (piece) => void this.pieces.push(piece);

@@ -8,7 +8,7 @@ const STEADY_TIMES = 2;
 /** How the reader of a body keeps up with it, by the times that it was waited for. */
 export class ReaderPace {
   readonly #clock: Clock;
-  /** What has come of the body. */
+  /** The bytes of the body so far. */
   bytes = 0;
   readonly #beganMs: number;
   /** Since when its reader is waited for, on the monotonic clock; infinite: it is not. */
