@@ -6,7 +6,7 @@ import type { CallPermits } from './limits/calls.ts';
 import { type Charge, type Charging, priceOf } from './limits/charge.ts';
 import type { ScanPermits } from './limits/scans.ts';
 import {
-  type ResponseBody,
+  type RequestBody,
   corsFields,
   type HeadRefusal,
   preflight,
@@ -81,7 +81,7 @@ export function createAnswer(stages: AnswerStages): AnswerRequest {
     request: RpcRequest,
     carried: Carried,
     before: FoundCaller,
-    body: ResponseBody | HeadRefusal,
+    body: RequestBody | HeadRefusal,
     hasWaited: boolean,
   ): RequestAnswer {
     if (body.kind === 'caller-left') return new RpcResponse({ status: 400, fields: {} });
@@ -114,7 +114,7 @@ export function createAnswer(stages: AnswerStages): AnswerRequest {
   }
 
   /** Who has no valid key sends less. */
-  function readBody(request: RpcRequest, identity: FoundCaller): ResponseBody | Promise<ResponseBody> {
+  function readBody(request: RpcRequest, identity: FoundCaller): RequestBody | Promise<RequestBody> {
     if (identity.kind === 'known') return request.readBody(bodyBytesMax, identity.caller.accountId);
     return request.readBody(Math.min(bodyBytesMax, KEYLESS_BYTES_MAX));
   }

@@ -1,5 +1,5 @@
 import type { RequestHead } from '../http/request-head.ts';
-import type { ResponseBody, RpcRequest } from './rpc.ts';
+import type { RequestBody, RpcRequest } from './rpc.ts';
 
 /**
  * The origin of every `url`, whatever the caller named: Elysia looks for the path behind the eleventh character. The field
@@ -22,7 +22,7 @@ export abstract class CallerRequest implements RpcRequest {
   abstract readonly peer: Bun.SocketAddress | null;
   abstract readonly signal: AbortSignal;
   abstract onSent(then: () => void): void;
-  abstract readBody(bytesMax: number, holder?: number): ResponseBody | Promise<ResponseBody>;
+  abstract readBody(bytesMax: number, holder?: number): RequestBody | Promise<RequestBody>;
   #web: Request | undefined;
 
   get method(): string {

@@ -5,7 +5,7 @@ import type { StreamBody } from '../http/stream-body.ts';
 import type { RequestHead } from '../http/request-head.ts';
 import type { BodyBudget, Holder, Share } from './body-budget.ts';
 import { CallerRequest } from './caller-request.ts';
-import type { ResponseBody, BodyRefusal } from './rpc.ts';
+import type { RequestBody, BodyRefusal } from './rpc.ts';
 
 /** Bytes that are kept of a body that nobody has asked for yet, and of requests behind the one under way. */
 export const WAITING_BYTES_MAX = 65_536;
@@ -34,7 +34,7 @@ const GIVEN = { kind: 'given' } as const;
 type BodyReading =
   /** Nobody has asked for it yet. */
   | typeof KEPT
-  | Readonly<{ kind: 'awaited'; bytesMax: number; give(body: ResponseBody): void }>
+  | Readonly<{ kind: 'awaited'; bytesMax: number; give(body: RequestBody): void }>
   | typeof GIVEN
   /** All that comes is thrown away. */
   | Readonly<{ kind: 'refused'; refusal: BodyRefusal }>
@@ -131,7 +131,7 @@ export class Exchange extends CallerRequest {
     return restBytes === 0 ? EMPTY : bytes.subarray(bytes.length - restBytes);
   }
 
-  readBody(bytesMax: number, holder?: number): ResponseBody | Promise<ResponseBody> {
+  readBody(bytesMax: number, holder?: number): RequestBody | Promise<RequestBody> {
     this.count(holder ?? 'keyless');
     if ('refusal' in this.#reading) return this.#reading.refusal;
     const { framing, expectsContinue } = this.headers;
@@ -140,7 +140,7 @@ export class Exchange extends CallerRequest {
     const isExpected = this.bodyBytes === 0 && expectsContinue;
     // Who has no valid key and waits for a 100 has sent nothing, and need not.
     if (isExpected && holder === undefined) return this.#refuse('body-too-large');
-    const { promise, resolve } = Promise.withResolvers<ResponseBody>();
+    const { promise, resolve } = Promise.withResolvers<RequestBody>();
     this.#reading = { kind: 'awaited', bytesMax, give: resolve };
     this.#connection.readOn(isExpected);
     return promise;
@@ -189,7 +189,7 @@ export class Exchange extends CallerRequest {
     if (this.holder !== undefined) this.count(this.holder);
   }
 
-  #whole(): ResponseBody {
+  #whole(): RequestBody {
     this.#reading = GIVEN;
     if (this.#pieces.length > 1) this.#pieces = [Buffer.concat(this.#pieces)];
     return { kind: 'body', bytes: this.#pieces[0] ?? EMPTY };
@@ -201,7 +201,7 @@ export class Exchange extends CallerRequest {
     return refusal;
   }
 
-  #endReading(ended: Extract<BodyReading, { refusal: ResponseBody }>): void {
+  #endReading(ended: Extract<BodyReading, { refusal: RequestBody }>): void {
     const reading = this.#reading;
     this.#reading = ended;
     this.release();

@@ -18,7 +18,7 @@ export type RpcRequest = Readonly<{
    * Reads at most `bytesMax` bytes; of a longer body the rest is not read. `holder` is the account of a valid key, whose
    * memory the body is then; without one there is less room and time for it. Single-use. Never rejects.
    */
-  readBody(bytesMax: number, holder?: number): ResponseBody | Promise<ResponseBody>;
+  readBody(bytesMax: number, holder?: number): RequestBody | Promise<RequestBody>;
 }>;
 
 /** Header fields of an answer, by name. */
@@ -86,7 +86,7 @@ export function refusalOfHead({
 /** A body longer than the config allows, or too many bodies under way. */
 export type BodyRefusal = { readonly kind: 'body-too-large' | 'bodies-full' };
 
-export type ResponseBody =
+export type RequestBody =
   { readonly kind: 'body'; readonly bytes: Buffer } | BodyRefusal | { readonly kind: 'caller-left' };
 
 /** Headers that an SDK in a browser sends beside the plain ones: kit and web3.js name themselves, and keys have two carriers. */

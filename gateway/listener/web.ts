@@ -1,7 +1,7 @@
 import type { StreamBody } from '../http/stream-body.ts';
 import { SendingState } from '../http/outgoing.ts';
 import { CallerRequest } from './caller-request.ts';
-import { type ResponseBody, type Fields, type RpcRequest, RpcResponse } from './rpc.ts';
+import { type RequestBody, type Fields, type RpcRequest, RpcResponse } from './rpc.ts';
 
 /** So much of a body that is there at once is gathered, to send its length. */
 const GATHERED_BYTES_MAX = 1_048_576;
@@ -31,7 +31,7 @@ export function rpcRequestOf(request: Request): RpcRequest {
   };
 }
 
-async function readBody({ body }: Request, bytesMax: number): Promise<ResponseBody> {
+async function readBody({ body }: Request, bytesMax: number): Promise<RequestBody> {
   const pieces: Uint8Array[] = [];
   let bytes = 0;
   try {
