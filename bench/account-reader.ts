@@ -23,8 +23,9 @@ type OnAccount = (wrong: string | undefined) => void;
 
 /** An account is at most 10 MiB on the chain, 14 MB in base64. What is longer never ends. */
 const ACCOUNT_CHARACTERS_MAX = 64_000_000;
-/** Addresses that a scan knows again, the first of it; they take 80 MB. */
-const SEEN_MAX = 1_000_000;
+/** Of addresses that a scan knows again: a power of two, and what may be in use of it. */
+const WORDS_MAX = 2 ** 24;
+const HASHES_MAX = 6_000_000;
 
 /** Checks the accounts of one scan in turn; gives what is wrong with each. */
 export function accountCheck({
@@ -44,13 +45,12 @@ export function accountCheck({
   });
   const from = slice?.offset ?? 0;
   const sliced = slice?.length ?? Infinity;
-  const seen = new Set<number>();
+  const seen = new SeenAddresses();
   return (value) => {
     const { pubkey, account } = Object(value);
     if (!isAddress(pubkey)) return 'its address is none';
-    const hash = hashOf(pubkey);
-    if (seen.has(hash)) return 'it came before';
-    if (seen.size < SEEN_MAX) seen.add(hash);
+    // The limbs are those of the address above.
+    if (!seen.add(LIMBS)) return 'it came before';
     const { data, owner, lamports, executable, space } = Object(account);
     if (owner !== program) return 'another program owns it';
     if (!isWhole(lamports) || typeof executable !== 'boolean') return 'lamports or executable are wrong';
@@ -75,20 +75,59 @@ export function accountCheck({
   };
 }
 
-/** 53 bits of an address's text: two of a million addresses have the same once in 18,000 scans. */
-function hashOf(address: string): number {
-  return Bun.hash.xxHash32(address) * 2 ** 21 + (Bun.hash.murmur32v3(address) >>> 11);
+/** The addresses of a scan as hashes of 63 bits in 64 MiB at most. Of more than it can keep, the later ones are not kept. */
+class SeenAddresses {
+  /** Two words a hash, by open addressing; 0 is free. */
+  #words = new Uint32Array(131_072);
+  #count = 0;
+
+  /** Whether the address, as its limbs, is new. */
+  add(limbs: Uint32Array): boolean {
+    let [low, high] = [0, 0];
+    for (const limb of limbs) {
+      low = Math.imul(low ^ limb, 0x9e3779b1);
+      low ^= low >>> 15;
+      high = Math.imul(high + limb, 0x85ebca6b);
+      high ^= high >>> 13;
+    }
+    if (8 * this.#count >= 3 * this.#words.length) this.#grow();
+    return this.#put(low >>> 0, (high | 1) >>> 0);
+  }
+
+  #put(low: number, high: number): boolean {
+    const words = this.#words;
+    const last = words.length - 2;
+    let at = (2 * low) & last;
+    for (; words[at + 1] !== 0; at = (at + 2) & last)
+      if (words[at] === low && words[at + 1] === high) return false;
+    if (this.#count >= HASHES_MAX) return true;
+    words[at] = low;
+    words[at + 1] = high;
+    this.#count++;
+    return true;
+  }
+
+  #grow(): void {
+    const old = this.#words;
+    if (old.length >= WORDS_MAX) return;
+    this.#words = new Uint32Array(2 * old.length);
+    this.#count = 0;
+    for (let at = 0; at < old.length; at += 2)
+      if (old[at + 1] !== 0) this.#put(old[at] ?? 0, old[at + 1] ?? 0);
+    // Freed now and not when the runtime collects.
+    old.buffer.transfer(0);
+  }
 }
 
 /** The digits of base58, by their value. */
-const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
+export const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
 const DIGITS = new Int8Array(128).fill(-1);
 for (const [i, character] of [...BASE58].entries()) DIGITS[character.charCodeAt(0)] = i;
 /** 256 bits as ten limbs of 26, the lowest first: a product with 58 stays below 2^32. */
 const LIMBS = new Uint32Array(10);
 
 /** Whether the text is 32 bytes in base58. kit's own check decodes by BigInt, which is slow for every account of gigabytes. */
-export function isAddress(text: unknown): text is string {
+export function isAddress(text: unknown): boolean {
   if (typeof text !== 'string' || text.length < 32 || text.length > 44) return false;
   LIMBS.fill(0);
   for (let i = 0; i < text.length; i++) {

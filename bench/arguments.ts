@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { parsedJson } from './rpc.ts';
 
@@ -9,6 +10,7 @@ type Common = Readonly<{
   seconds: number | undefined;
   calls: number | undefined;
   timeoutMs: number;
+  honoursRetryAfter: boolean;
 }>;
 
 /** A load of requests: closed, each connection sends when it has its answer; or, with a rate, open. */
@@ -23,6 +25,7 @@ export type ScanOptions = Common &
     slice: Readonly<{ offset: number; length: number }> | undefined;
     commitment: string;
     ndjson: boolean;
+    sha256: boolean;
   }>;
 
 export type ConfirmOptions = Common &
@@ -47,9 +50,11 @@ export type Filter =
   | Readonly<{ dataSize: number }>
   | Readonly<{ memcmp: Readonly<{ offset: number; bytes: string; encoding: 'base58' | 'base64' }> }>;
 
+/** Where results are written besides the terminal; `-` is standard output. */
+type Outputs = Readonly<Partial<Record<'json' | 'csv' | 'html', string>>>;
+
 export type Arguments =
-  /** `json`: where the result is written besides the terminal; `-` is standard output. */
-  | Readonly<{ kind: 'run'; options: Options; json: string | undefined }>
+  | Readonly<{ kind: 'run'; options: Options; outputs: Outputs }>
   | Readonly<{ kind: 'compare'; paths: readonly [string, string] }>
   | Readonly<{ kind: 'help'; text: string }>
   | Readonly<{ kind: 'problems'; sentences: readonly string[]; command: Command | undefined }>;
@@ -63,7 +68,7 @@ const COMMANDS: Readonly<Record<Command, Readonly<{ summary: string; example: st
   },
   batch: {
     summary: 'batches of one method',
-    example: '--url http://127.0.0.1:8899 --key KEY --size 20 --seconds 10 --json out.json',
+    example: '--url http://127.0.0.1:8899 --key KEY --size 20 --seconds 10 --html out.html',
   },
   mixed: {
     summary: 'getProgramAccounts in the sizes of production, or calls of a file',
@@ -91,7 +96,9 @@ const OPTIONS: readonly (readonly [name: string, value: string, of: string, help
   ['key-as', 'FIELD', ALL, 'header of the key (x-token); authorization sends Bearer'],
   ['seconds', 'S', 'calls batch mixed scan', 'ends after S seconds, 0.1 to 86400 …'],
   ['seconds', 'S', 'confirm', 'begins none after S seconds, awaits those begun …'],
-  ['calls', 'N', ALL, '… or after N requests, scans, transfers; one is needed'],
+  ['calls', 'N', LOADS, '… or after N requests; one is needed'],
+  ['calls', 'N', 'scan', '… or after N scans; one of the two is needed'],
+  ['calls', 'N', 'confirm', '… or after N transfers; one is needed'],
   ['method', 'NAME', 'calls batch', 'what is called (getSlot)'],
   ['params', 'JSON', 'calls batch', 'its parameters ([]); "$address" is another each time'],
   ['size', 'N', 'batch', 'calls of a batch, 1 to 10000 (20)'],
@@ -106,12 +113,16 @@ const OPTIONS: readonly (readonly [name: string, value: string, of: string, help
   ['slice', 'O:L', 'scan', 'dataSlice: offset and length'],
   ['commitment', 'NAME', 'scan', 'processed, confirmed or finalized (confirmed)'],
   ['ndjson', '', 'scan', "an account a line (the gateway's own form)"],
+  ['sha256', '', 'scan', 'digest of the bytes of each scan'],
   ['keypair', 'FILE', 'confirm', 'of solana-keygen, pays; else an airdrop'],
   ['poll', 'MS', 'confirm', 'between two looks at statuses, 100 to 10000 (450)'],
   ['until', 'NAME', 'confirm', 'confirmed or finalized (finalized)'],
   ['timeout', 'S', LOADS, 'an answer that is later is none (30)'],
   ['timeout', 'S', 'scan confirm', 'silence that is longer ends it (60)'],
-  ['json', 'FILE', ALL, 'the result; - for standard output instead of the text'],
+  ['ignore-retry-after', '', ALL, 'go on at once after 429 and 503'],
+  ['json', 'FILE', ALL, ''],
+  ['csv', 'FILE', ALL, ''],
+  ['html', 'FILE', ALL, ''],
 ];
 
 const OVERVIEW = `Usage: bun run bench COMMAND --url URL [--key KEY] --seconds S | --calls N
@@ -132,12 +143,13 @@ gave no answer, or a wrong one; code 2: a mistake in these words. Example:
   bun run bench calls --url http://127.0.0.1:8899 --key KEY --seconds 10`;
 
 function helpOf(command: Command): string {
-  const own = OPTIONS.filter(([, , of]) => of.split(' ').includes(command));
+  const own = OPTIONS.filter(([, , of, help]) => of.split(' ').includes(command) && help !== '');
   const lines = own.map(([name, value, , help]) => `  ${`--${name} ${value}`.padEnd(21)} ${help}`);
   return [
     `Usage: bun run bench ${command} --url URL [--key KEY] --seconds S | --calls N`,
     `${command}: ${COMMANDS[command].summary}.`,
     ...lines,
+    '  --json, --csv, --html FILE   results; - for standard output',
     `Example: bun run bench ${command} ${COMMANDS[command].example}`
       .replace(/(.{1,79})(?: |$)/g, '$1\n')
       .trim(),
@@ -147,11 +159,11 @@ function helpOf(command: Command): string {
 /** Reads a command line. Every problem is one sentence. */
 export function argumentsFrom(argv: readonly string[]): Arguments {
   const [first = '', ...rest] = argv;
-  if (first === '') return problems(['A command is needed: calls, batch, mixed, scan or confirm.']);
-  if (first === '--help' || first === '-h' || first === 'help') return { kind: 'help', text: OVERVIEW };
+  if (first === '' || first === '--help' || first === '-h' || first === 'help')
+    return first === '' ? problems(['A command is needed: calls, batch, mixed, scan or confirm.']) : help();
   if (first === '--compare') {
     const [a, b] = rest;
-    if (rest.includes('--help')) return { kind: 'help', text: OVERVIEW };
+    if (rest.includes('--help')) return help();
     if (a === undefined || b === undefined || rest.length > 2)
       return problems(['--compare needs two files that --json wrote.']);
     return { kind: 'compare', paths: [a, b] };
@@ -162,9 +174,13 @@ export function argumentsFrom(argv: readonly string[]): Arguments {
   if (rest.includes('--help') || rest.includes('-h')) return { kind: 'help', text: helpOf(command) };
   const values = new Values(command, rest);
   const options = optionsFrom(command, values);
-  const json = values.matching('json', /./, 'a file or -');
+  const outputs = values.outputs();
   if (values.sentences.length > 0) return problems(values.sentences, command);
-  return { kind: 'run', options, json };
+  return { kind: 'run', options, outputs };
+
+  function help(): Arguments {
+    return { kind: 'help', text: OVERVIEW };
+  }
 }
 
 function problems(sentences: readonly string[], command?: Command): Arguments {
@@ -188,6 +204,7 @@ function optionsFrom(command: Command, values: Values): Options {
     seconds,
     calls,
     timeoutMs: 1_000 * (values.number('timeout', 0.1, 3_600) ?? (isLoad(command) ? 30 : 60)),
+    honoursRetryAfter: values.given['ignore-retry-after'] === undefined,
   };
   const perSecond = values.number('rate', 0.001, 1_000_000);
   if (command === 'scan') return { command, ...common, ...scanFrom(values) };
@@ -227,6 +244,7 @@ function scanFrom(values: Values) {
     slice: slice === undefined ? undefined : { offset, length },
     commitment: values.oneOf('commitment', ['confirmed', 'processed', 'finalized'] as const) ?? 'confirmed',
     ndjson: values.given.ndjson !== undefined,
+    sha256: values.given.sha256 !== undefined,
   };
 }
 
@@ -315,6 +333,17 @@ class Values {
       this.given['url'] === undefined ? 'A run needs --url.' : '--url is no http:// or https:// address.';
     this.sentences.push(sentence);
     return new URL('http://127.0.0.1');
+  }
+
+  outputs(): Outputs {
+    const { json, csv, html } = this.given;
+    const given = Object.entries({ json, csv, html }).filter(([, path]) => path !== undefined);
+    for (const [name] of given.filter(([, path]) => path === '')) this.#wrong(name, 'a file or -');
+    if (given.filter(([, path]) => path === '-').length > 1)
+      this.sentences.push('Standard output takes one of --json, --csv and --html.');
+    const files = given.filter(([, path]) => path !== '-').map(([, path]) => resolve(path ?? ''));
+    if (new Set(files).size < files.length) this.sentences.push('--json, --csv and --html take a file each.');
+    return Object.fromEntries(given);
   }
 
   params(): string {

@@ -59,6 +59,7 @@ const STATUSES_MAX = 256;
 const AIRDROP_LAMPORTS = 1_000_000_000;
 /** A blockhash is good for about a minute; a new one now and then leaves each transfer most of that. */
 const BLOCKHASH_MS = 5_000;
+const RETRY_MS = 500;
 /** What is on the chain is final long before so many blocks came after the last one of its blockhash. */
 const LATE_BLOCKS = 150;
 
@@ -304,13 +305,15 @@ class Transfers {
 
   /** Asks again, a few times and before the bound, where the answer is a refusal for now. */
   async #withRetries<T>(ask: () => Promise<Answered<T>>): Promise<Answered<T>> {
-    const { signal } = this.#parts;
+    const { clock, signal } = this.#parts;
     for (let attempt = 1; ; attempt++) {
       await this.#untilHeld();
       const answer = await ask();
       if (answer.kind === 'refused') this.#hold(answer);
       const isPassing = answer.kind === 'refused' && answer.retryAfter !== undefined;
-      if (!isPassing || attempt === 5 || this.#heldUntilMs >= this.#endMs() || signal.aborted) return answer;
+      const nextMs = this.#options.honoursRetryAfter ? this.#heldUntilMs : clock.monotonic() + RETRY_MS;
+      if (!isPassing || attempt === 5 || nextMs >= this.#endMs() || signal.aborted) return answer;
+      await clock.sleep(nextMs - clock.monotonic(), signal);
     }
   }
 
@@ -319,7 +322,7 @@ class Transfers {
   }
 
   #hold({ retryAfter }: Readonly<{ retryAfter: number | undefined }>): void {
-    if (retryAfter === undefined) return;
+    if (retryAfter === undefined || !this.#options.honoursRetryAfter) return;
     this.#heldUntilMs = Math.max(this.#heldUntilMs, this.#parts.clock.monotonic() + 1_000 * retryAfter);
   }
 

@@ -250,6 +250,7 @@ class LoadRun {
 
   #hold(nowMs: number, seconds: number, counts: boolean): void {
     if (counts) this.#retryAfters++;
+    if (!this.#options.honoursRetryAfter) return;
     const untilMs = nowMs + 1_000 * seconds;
     const fromMs = Math.max(nowMs, this.#heldUntilMs);
     if (untilMs <= fromMs) return;

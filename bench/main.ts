@@ -16,18 +16,26 @@ if (problem !== undefined) end(1, problem.trimEnd());
 const [
   { argumentsFrom },
   { comparisonOf },
-  { resultFrom, textOf },
+  { pageOf },
+  { csvOf, resultFrom, textOf },
   { run },
   { systemClock },
   { stopSignal },
 ] = await Promise.all([
   import('./arguments.ts'),
   import('./comparison.ts'),
+  import('./page.ts'),
   import('./result.ts'),
   import('./run.ts'),
   import('../shared/clock.ts'),
   import('../shared/process.ts'),
 ]);
+
+const FORMS = {
+  json: (result) => `${JSON.stringify(result, undefined, 1)}\n`,
+  csv: csvOf,
+  html: pageOf,
+} satisfies Record<string, (result: Parameters<typeof pageOf>[0]) => string>;
 
 const parsed = argumentsFrom(process.argv.slice(2));
 switch (parsed.kind) {
@@ -48,9 +56,9 @@ switch (parsed.kind) {
     process.exit(await measure(parsed));
 }
 
-async function measure({ options, json }: Extract<typeof parsed, { kind: 'run' }>): Promise<number> {
-  const path = json === '-' ? undefined : json;
-  if (path !== undefined && !isDone(path, () => closeSync(openSync(path, 'a')))) return 2;
+async function measure({ options, outputs }: Extract<typeof parsed, { kind: 'run' }>): Promise<number> {
+  for (const path of Object.values(outputs))
+    if (path !== '-' && !isDone(path, () => closeSync(openSync(path, 'a')))) return 2;
   const isTerminal = process.stderr.isTTY;
   const width = process.stderr.columns || 80;
   const clear = () => isTerminal && process.stderr.write('\r\x1b[K');
@@ -68,10 +76,16 @@ async function measure({ options, json }: Extract<typeof parsed, { kind: 'run' }
     process.stderr.write(`${result.sentence}\n`);
     return signal.aborted ? 130 : result.isMistake ? 2 : 1;
   }
-  const written = `${JSON.stringify(result, undefined, 1)}\n`;
-  // Whole, before this process ends.
-  await Bun.write(Bun.stdout, json === '-' ? written : textOf(result));
-  if (path !== undefined && !isDone(path, () => writeFileSync(path, written))) return 1;
+  const isOut = Object.values(outputs).includes('-');
+  if (!isOut) await Bun.write(Bun.stdout, textOf(result));
+  for (const name of ['json', 'csv', 'html'] as const) {
+    const path = outputs[name];
+    if (path === undefined) continue;
+    const text = FORMS[name](result);
+    // Whole, before this process ends.
+    if (path === '-') await Bun.write(Bun.stdout, text);
+    else if (!isDone(path, () => writeFileSync(path, text))) return 1;
+  }
   return signal.aborted ? 130 : result.failures.length > 0 ? 1 : 0;
 }
 

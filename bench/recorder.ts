@@ -10,6 +10,8 @@ export type Timing = Readonly<{
   p999: number;
   max: number;
   mean: number;
+  /** Counts by range: the upper end of each in milliseconds, ascending, and how many were up to it and above the one before. */
+  bars: readonly (readonly [upToMs: number, count: number])[];
 }>;
 
 /** One second of a run. Latencies are `null` in a second without an answer. */
@@ -24,6 +26,8 @@ export type Second = Readonly<{
 
 /** Microseconds; what is longer counts as an hour. */
 const HIGHEST_US = 3_600_000_000;
+/** Bars of a tenfold range: each is a quarter wider than the one before. */
+const BARS_PER_DECADE = 10;
 /** Outcomes with a name of their own: an endpoint may answer any code. */
 const OUTCOMES_MAX = 50;
 
@@ -41,6 +45,7 @@ function histogram(): Histogram {
 export class Times {
   readonly #name: string;
   readonly #histogram = histogram();
+  readonly #bars: number[] = [];
 
   constructor(name: string) {
     this.#name = name;
@@ -53,6 +58,8 @@ export class Times {
   note(ms: number): void {
     const us = Math.min(HIGHEST_US, Math.max(1, Math.round(1_000 * ms)));
     this.#histogram.recordValue(us);
+    const bar = Math.ceil(BARS_PER_DECADE * Math.log10(us));
+    this.#bars[bar] = (this.#bars[bar] ?? 0) + 1;
   }
 
   /** The value that the share of all is at most; 0 for none. The library gives the upper end of a range of three digits. */
@@ -63,6 +70,7 @@ export class Times {
 
   clear(): void {
     this.#histogram.reset();
+    this.#bars.length = 0;
   }
 
   timing(): Timing {
@@ -76,6 +84,9 @@ export class Times {
       p999: this.at(0.999),
       max: count === 0 ? 0 : this.#histogram.maxValue / 1_000,
       mean: count === 0 ? 0 : Number((this.#histogram.mean / 1_000).toFixed(3)),
+      bars: this.#bars.flatMap((bar, i) =>
+        bar === undefined ? [] : [[Number((10 ** (i / BARS_PER_DECADE - 3)).toPrecision(3)), bar] as const],
+      ),
     };
   }
 }

@@ -21,6 +21,8 @@ export type Result = Readonly<{
   /** How often each outcome came, the most frequent first. */
   outcomes: Readonly<Record<string, number>>;
   run: readonly Second[];
+  /** What is counted by the second. */
+  counted: 'requests' | 'accounts' | 'transfers';
   /** Sentences about what the figures do not show. */
   notes: readonly string[];
   /** A sentence for each thing that makes the run a failure. */
@@ -46,6 +48,7 @@ export type Scanned = Readonly<{
   /** The `space` of all its accounts: the data they have, whatever the slice. */
   dataBytes: number;
   slot: number | null;
+  sha256?: string;
 }>;
 
 export const FORMAT = 'sluice-bench 1';
@@ -90,22 +93,22 @@ export function textOf(result: Result): string {
 }
 
 /** A table of times, its head first. */
-function timingRows(timings: Result['timings']): string[][] {
+export function timingRows(timings: Result['timings']): string[][] {
   const rows = timings
     .filter(({ count }) => count > 0)
     .map((timing) => [timing.name, shown(timing.count), ...PERCENTILES.map((each) => shown(timing[each]))]);
   return [['ms', 'count', 'p50', 'p90', 'p99', 'p99.9', 'max', 'mean'], ...rows];
 }
 
-function outcomeRows(outcomes: Result['outcomes']): string[][] {
+export function outcomeRows(outcomes: Result['outcomes']): string[][] {
   return [['outcome', 'count'], ...Object.entries(outcomes).map(([name, n]) => [name, shown(n)])];
 }
 
 /** The last scans; `--json` has more. */
-const SCANS_SHOWN = 20;
+export const SCANS_SHOWN = 20;
 
 /** A table of scans without columns that say nothing. */
-function scanRows(scans: readonly Scanned[]): string[][] {
+export function scanRows(scans: readonly Scanned[]): string[][] {
   const head = [
     'program',
     'outcome',
@@ -122,7 +125,29 @@ function scanRows(scans: readonly Scanned[]): string[][] {
     const megabytes = bytes / 1e6;
     const perSecond = megabytes / Math.max(seconds, 1e-9);
     const figures = [accounts, wrongAccounts, megabytes, perSecond, firstByteMs, seconds].map(shown);
-    return [program, outcome, ...figures, reason];
+    return [program, outcome, ...figures, reason, scan.sha256 ?? ''];
   });
-  return [head, ...rows].map((row) => row.filter((_, i) => rows.some((each) => each[i] !== '')));
+  const all = [[...head, 'SHA-256'], ...rows];
+  return all.map((row) => row.filter((_, i) => rows.some((each) => each[i] !== '')));
+}
+
+/** The result as rows of `kind,name,figure,value` (RFC 4180): the same four columns whatever was measured. */
+export function csvOf(result: Result): string {
+  const rows: (string | number)[][] = [['kind', 'name', 'figure', 'value']];
+  rows.push(['run', result.command, 'at', result.at], ['run', result.command, 'seconds', result.seconds]);
+  for (const { name, value, unit } of result.figures) rows.push(['figure', name, unit, value]);
+  for (const timing of result.timings)
+    for (const each of ['count', ...PERCENTILES] as const)
+      rows.push(['timing', timing.name, each, timing[each]]);
+  for (const [name, count] of Object.entries(result.outcomes)) rows.push(['outcome', name, 'count', count]);
+  for (const { program, ...scan } of result.scans ?? [])
+    for (const [name, value] of Object.entries(scan)) rows.push(['scan', program, name, value ?? '']);
+  for (const { second, ...row } of result.run)
+    for (const [name, value] of Object.entries(row)) rows.push(['second', second, name, value ?? '']);
+  return rows.map((row) => `${row.map(cellOf).join(',')}\r\n`).join('');
+}
+
+function cellOf(value: string | number): string {
+  const text = String(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -66,6 +66,7 @@ async function loadResult(options: Load, world: World): Promise<Result | Unstart
     'warm-up': `${options.warmUpSeconds} s`,
   };
   const own = resultOf(options, world, at, {
+    counted: 'requests',
     settings,
     seconds,
     recorder,
@@ -112,6 +113,7 @@ async function sourceOf(options: Load, world: World): Promise<Source | Unstarted
     filters: [],
     commitment: 'confirmed',
     ndjson: false,
+    sha256: false,
   };
   world.progress('looking how large the programs are …');
   const { scans } = await runScans(scan, { ...world, onProgress: () => undefined });
@@ -199,13 +201,21 @@ async function scanResult(options: ScanOptions, world: World): Promise<Result> {
     slice: options.slice === undefined ? 'none' : `${options.slice.offset}:${options.slice.length}`,
     form: options.ndjson ? 'ndjson' : 'json',
     commitment: options.commitment,
+    sha256: options.sha256,
   };
   const notes = options.ndjson
     ? []
     : [
         'JSON is read by stream-json on one core: an endpoint that is faster waits for it. --ndjson is read faster.',
       ];
-  const own = resultOf(options, world, at, { settings, seconds, recorder, figures, notes });
+  const own = resultOf(options, world, at, {
+    counted: 'accounts',
+    settings,
+    seconds,
+    recorder,
+    figures,
+    notes,
+  });
   return { ...own, scans, failures };
 }
 
@@ -234,7 +244,14 @@ async function confirmResult(options: ConfirmOptions, world: World): Promise<Res
   const notes = [
     `Statuses were looked at every ${options.pollMs} ms: a commitment came up to that much earlier.`,
   ];
-  const own = resultOf(options, world, at, { settings, seconds, recorder, figures, notes });
+  const own = resultOf(options, world, at, {
+    counted: 'transfers',
+    settings,
+    seconds,
+    recorder,
+    figures,
+    notes,
+  });
   const none = recorder.answers > 0 || own.stopped ? [] : [`No transfer was ${options.until}.`];
   return { ...own, failures: failure === undefined ? none : [failure] };
 }
@@ -270,9 +287,13 @@ function resultOf(
   options: Options,
   { machine, signal }: World,
   at: string,
-  own: Pick<Result, 'settings' | 'seconds' | 'figures' | 'notes'> & { recorder: Recorder },
+  own: Pick<Result, 'counted' | 'settings' | 'seconds' | 'figures' | 'notes'> & { recorder: Recorder },
 ): Result {
   const { recorder, settings, ...rest } = own;
+  const common = {
+    timeout: `${options.timeoutMs / 1_000} s`,
+    'Retry-After': options.honoursRetryAfter ? 'honoured' : 'ignored',
+  };
   return {
     format: FORMAT,
     command: options.command,
@@ -281,7 +302,7 @@ function resultOf(
     machine,
     stopped: signal.aborted,
     ...rest,
-    settings: { ...settings, timeout: `${options.timeoutMs / 1_000} s` },
+    settings: { ...settings, ...common },
     timings: [recorder.all.timing(), ...recorder.labels],
     outcomes: recorder.outcomes,
     run: recorder.seconds(own.seconds),
@@ -290,7 +311,7 @@ function resultOf(
 }
 
 /** Writes a line of progress: rate, percentiles, failures by kind, time left. */
-function progressOf({ progress }: World, what: 'requests' | 'accounts' | 'transfers') {
+function progressOf({ progress }: World, what: Result['counted']) {
   return (recorder: Recorder, second: number, share: number) => {
     const { latest, all, outcomes } = recorder;
     const rate = latest === undefined ? '' : `${shown(latest.answers)} ${what}/s`;

@@ -65,7 +65,8 @@ export async function runScans(options: ScanOptions, { clock, onProgress, signal
     const isFailure = outcome !== 'complete' && outcome !== 'stopped';
     if (isFailure && failures.size < FAILURES_MAX) failures.add(`${program} ${outcome}: ${reason}`);
     if (!isFailure || totals.scans >= calls) continue;
-    await clock.sleep(retryAfter === undefined ? AFTER_FAILURE_MS : 1_000 * retryAfter, ending);
+    const isHeld = retryAfter !== undefined && options.honoursRetryAfter;
+    await clock.sleep(isHeld ? 1_000 * retryAfter : AFTER_FAILURE_MS, ending);
   }
   over.abort();
   await watch;
@@ -114,6 +115,7 @@ class Scan {
   readonly #recorder: Recorder;
   readonly #second: () => number;
   readonly #check: (account: unknown) => string | undefined;
+  readonly #digest: Bun.CryptoHasher | undefined;
   #accounts = 0;
   #wrongAccounts = 0;
   #wrong: string | undefined;
@@ -134,6 +136,7 @@ class Scan {
       if (space > 0) this.#dataBytes += space;
       return check(account);
     };
+    this.#digest = options.sha256 ? new Bun.CryptoHasher('sha256') : undefined;
     this.#activeMs = clock.monotonic();
   }
 
@@ -165,6 +168,9 @@ class Scan {
       firstByteMs: this.#firstByteMs,
       dataBytes: this.#dataBytes,
       slot: read.slot ?? null,
+      // The digest of a partial answer would be meaningless.
+      ...(this.#digest !== undefined &&
+        read.outcome === 'complete' && { sha256: this.#digest.digest('hex') }),
       retryAfter: read.retryAfter,
     };
   }
@@ -206,6 +212,7 @@ class Scan {
       this.#activeMs = this.#clock.monotonic();
       if (this.#bytes === 0) this.#firstByteMs = this.#activeMs - sentMs;
       this.#bytes += piece.length;
+      this.#digest?.update(piece);
       const before = this.#accounts;
       if (response.status === 200) this.#parse(reader, text, piece);
       this.#recorder.progressed(this.#second(), this.#accounts - before, piece.length);

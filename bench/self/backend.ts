@@ -17,10 +17,10 @@ const NEVER = new AbortController().signal;
 
 /**
  * A backend that costs as little as possible: a raw socket that writes prebuilt bytes. `getProgramAccounts` is
- * answered with as many bytes and in the framing that its second parameter asks for, or over so many seconds; anything else as a
- * getSlot. A GET gives the number of calls so far.
+ * answered with as many bytes and in the framing that its second parameter asks for, or over so many seconds; without them with
+ * `scanBytes` of distinct accounts in chunks; anything else as a getSlot. A GET gives the number of calls so far.
  */
-function serve(): URL {
+function serve(scanBytes: number): URL {
   let [calls, isSlow] = [0, false];
   process.on('SIGUSR2', () => void (isSlow = !isSlow));
 
@@ -34,6 +34,8 @@ function serve(): URL {
     const framing = chunked === undefined ? 'length' : 'chunked';
     if (bytes !== undefined) return programAccounts(Number(bytes), id, framing);
     if (seconds !== undefined) return slowAccounts(Number(seconds), id, framing);
+    if (scanBytes > 0 && request.includes('"getProgramAccounts"'))
+      return programAccounts(scanBytes, id, 'chunked', true);
     const slot = small(`{"jsonrpc":"2.0","result":368000000,"id":${id}}\n`);
     return (isSlow && !isProbe ? [SLOW_MS, slot] : [slot]).values();
   }
@@ -91,7 +93,7 @@ function small(body: string): Buffer {
 }
 
 if (import.meta.main) {
-  console.log(JSON.stringify({ ready: 'backend', url: serve().href }));
+  console.log(JSON.stringify({ ready: 'backend', url: serve(Number(process.argv[2] ?? 0)).href }));
   // It ends with whoever started it.
   process.stdin.on('end', () => process.exit(0)).resume();
 }

@@ -17,7 +17,7 @@ export const OUTCOMES = [
 export type Outcome = (typeof OUTCOMES)[number];
 
 /** Numbers of one answer: when it was sent and how long it took in milliseconds, its outcome, and its body's place. */
-const ANSWER_FIELDS = 4;
+export const ANSWER_FIELDS = 4;
 
 /** One request and what came of it. */
 export type Answer = Readonly<{ sentMs: number; tookMs: number; outcome: Outcome; body: number }>;
@@ -72,39 +72,26 @@ export function slowMs(answers: Answers): number {
   );
 }
 
-/** What the load generator is told, as JSON in its only argument; bodies take turns. */
+/** What the load generator is told, as JSON in its only argument: its key, or of how many accounts; keys and bodies take turns. */
 export type Offer = Readonly<{
   url: string;
-  key: string;
+  key: string | number;
   bodies: readonly string[];
   /** Requests a second, evenly spaced, as far as there are idle connections: a request that finds none is not made up for. */
   perSecond: number;
   connections: number;
   seconds: number;
-  /** When the first request is sent, on the wall clock; at once when absent or past. */
+  /** When the first request is sent, on the wall clock; at once when absent or past. Connections are made before. */
   startMs?: number;
 }>;
 
 /** A load generator has started and connected by then, unless the machine is busy. */
 const SOON_MS = 800;
 const LATE_MS = 30_000;
-/** A connection that was refused is tried again after this pause. */
-export const AGAIN_MS = 20;
 
 /** The instant, on the wall clock, at which a load that is started now may send its first request. */
 export function soonMs(): number {
   return systemClock.now() + SOON_MS;
-}
-
-/** Resolves when something listens on a port of this machine; throws when `limit` aborts before. */
-export async function untilOpen(port: number, limit: AbortSignal): Promise<void> {
-  for (;;) {
-    const there = { hostname: '127.0.0.1', port, socket: { data() {} } };
-    const socket = await Bun.connect(there).catch(() => undefined);
-    if (socket !== undefined) return void socket.end();
-    if (limit.aborted) throw new Error(`nothing listens on port ${port}`);
-    await systemClock.sleep(AGAIN_MS, limit);
-  }
 }
 
 /** Resolves at an instant of the wall clock, or when `signal` aborts. */

@@ -1,4 +1,5 @@
 import { getAddressDecoder } from '@solana/kit';
+import { BASE58 } from '../account-reader.ts';
 
 /** How an answer says where it ends. */
 export type Framing = 'length' | 'chunked';
@@ -8,6 +9,7 @@ const TOKEN_ACCOUNT_BYTES = 165;
 const ROWS_PER_BLOCK = 2_400;
 const CHUNK_BYTES = 65_536;
 const STATE_OFFSET = 108;
+const BEHIND_ADDRESS = '","account"';
 
 const opening = Buffer.from('{"jsonrpc":"2.0","result":[');
 const block = Buffer.from(`${Array.from({ length: ROWS_PER_BLOCK }, (_, i) => row(i)).join(',')},`);
@@ -20,14 +22,23 @@ export function bodyBytes(bytesMin: number, id: string): number {
 
 /**
  * A getProgramAccounts answer of token accounts, head included, in pieces of about 1 MB that are shared between
- * answers. Row for row it is what Agave prints; the same block of rows repeats.
+ * answers. Row for row it is what Agave prints; the same block of rows repeats, unless `isDistinct` gives each row an
+ * address of its own.
  */
-export function* programAccounts(bytesMin: number, id: string, framing: Framing): Generator<Buffer> {
+export function* programAccounts(
+  bytesMin: number,
+  id: string,
+  framing: Framing,
+  isDistinct = false,
+): Generator<Buffer> {
   const isChunked = framing === 'chunked';
   const frame = isChunked ? 'transfer-encoding: chunked' : `content-length: ${bodyBytes(bytesMin, id)}`;
   yield Buffer.from(`HTTP/1.1 200 OK\r\ncontent-type: application/json; charset=utf-8\r\n${frame}\r\n\r\n`);
   yield isChunked ? chunked(opening) : opening;
-  for (let i = 0; i < blocksFor(bytesMin); i++) yield isChunked ? chunkedBlock : block;
+  for (let i = 0; i < blocksFor(bytesMin); i++) {
+    const own = isDistinct ? stamped(i) : block;
+    yield !isChunked ? own : isDistinct ? chunked(own) : chunkedBlock;
+  }
   const end = closing(id);
   yield isChunked ? Buffer.concat([chunked(end), Buffer.from('0\r\n\r\n')]) : end;
 }
@@ -61,6 +72,15 @@ export function* slowAccounts(seconds: number, id: string, framing: Framing): Ge
 
 function blocksFor(bytesMin: number): number {
   return Math.max(1, Math.ceil(bytesMin / block.length));
+}
+
+/** The block with the last four digits of its addresses replaced by `n`. */
+function stamped(n: number): Buffer {
+  const digits = [3, 2, 1, 0].map((power) => BASE58[Math.floor(n / 58 ** power) % 58]).join('');
+  const own = Buffer.from(block);
+  for (let at = own.indexOf(BEHIND_ADDRESS); at !== -1; at = own.indexOf(BEHIND_ADDRESS, at + 1))
+    own.write(digits, at - digits.length, 'latin1');
+  return own;
 }
 
 function closing(id: string): Buffer {

@@ -22,11 +22,11 @@ export type Reader = Readonly<{
 /** A reader may run ahead of its pace by this much before it waits. */
 const AHEAD_MS_MAX = 5;
 
-/** The text of a call, the last of its connection. */
-function requestOf(url: URL, key: string, body: string): string {
+/** The text of a call; `fields`: more lines of its head. */
+export function requestOf(url: URL, key: string, body: string, fields = ''): string {
   return (
     `POST / HTTP/1.1\r\nhost: ${url.host}\r\nx-token: ${key}\r\ncontent-type: application/json\r\n` +
-    `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`
+    `content-length: ${Buffer.byteLength(body)}\r\n${fields}\r\n${body}`
   );
 }
 
@@ -68,7 +68,7 @@ export async function startReader(
       error: end,
     },
   });
-  socket.write(requestOf(url, key, body));
+  socket.write(requestOf(url, key, body, 'connection: close\r\n'));
   const abort = () => void socket.terminate();
   signal.addEventListener('abort', abort, { once: true });
 

@@ -73,9 +73,10 @@ export async function runOwn(bench: OwnBench, argv: readonly string[]): Promise<
   const print = isPrinted ? console.error : console.log;
   const measured = async (signal: AbortSignal, progress: (what: string) => void) => {
     const table = (rows: readonly (readonly string[])[]) => {
-      kept.tables.push(rows);
+      const shown = withoutNothing(rows);
+      kept.tables.push(shown);
       progress('');
-      print(tableOf(rows));
+      print(tableOf(shown));
     };
     const say = (sentence: string) => {
       kept.sentences.push(sentence);
@@ -97,6 +98,16 @@ export async function runOwn(bench: OwnBench, argv: readonly string[]): Promise<
     if (bench.keptIn !== undefined) print(`All figures: ${path}`);
   }
   return isMet ? code : 1;
+}
+
+/** Rows of a table without figures that are none: a row that has no other says so. */
+function withoutNothing(rows: readonly (readonly string[])[]): readonly (readonly string[])[] {
+  return rows.map((row) => {
+    const [name = '', ...cells] = row;
+    const isNothing = (cell: string) => /\bNaN\b/.test(cell);
+    const isEmpty = cells.some(isNothing) && cells.every((cell) => cell === '' || isNothing(cell));
+    return isEmpty ? [name, 'not measured'] : row.map((cell) => (isNothing(cell) ? '-' : cell));
+  });
 }
 
 type Read =

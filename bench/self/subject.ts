@@ -16,9 +16,9 @@ export type Form = Readonly<{ centre: Centre; isShort: boolean }>;
 
 export const CALL = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
 
-/** The cheapest backend there is, as a process. */
-export function startBackend() {
-  return startProcess([join(ROOT, 'bench/self/backend.ts')], ROOT);
+/** The cheapest backend there is, as a process; `scanBytes`: the length of a scan that asks for none. */
+export function startBackend(scanBytes = 0) {
+  return startProcess([join(ROOT, 'bench/self/backend.ts'), String(scanBytes)], ROOT);
 }
 
 /** `centre`: `redis` is one of its own; `redisUrl` leads to another. `extra`: TOML behind the first backend. */
@@ -37,6 +37,8 @@ export async function startSubject({ processes = 1, extra, centre, redisUrl }: O
   return {
     crew,
     redis,
+    /** The processes that answer, without their supervisor. */
+    pids,
     /** The greatest resident memory of its processes in bytes. */
     resident: () => Math.max(...pids().map(residentBytes)),
     /** Calls at backends that have not ended: what a leak of permits would show in. */
@@ -58,9 +60,9 @@ export async function startSubject({ processes = 1, extra, centre, redisUrl }: O
 }
 
 /** One process with a backend for scans beside the one for all else, and a key without limits. */
-export async function startScanSubject() {
+export async function startScanSubject(scanBytes = 0) {
   await using parts = new AsyncDisposableStack();
-  const scan = parts.use(await startBackend());
+  const scan = parts.use(await startBackend(scanBytes));
   const extra =
     `lanes = ["state"]\n[[backends]]\nname = "scan"\nurl = "${scan.url.href}"\nlanes = ["scan"]\nmax_connections = 2048\n` +
     '[plans.bench]\nrps = 10_000_000\nburst = 10_000_000\nscans = 2048\n';

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Connection, Keypair, LAMPORTS_PER_SOL } from '@solana/web3.js';
 import type { Result } from '../../bench/result.ts';
 import { framed as plain, type RawExchange, refusedUrl, startRawBackend } from '../fakes/raw-backend.ts';
+import { startBrowser } from '../started/browser.ts';
 import { temporaryFolder } from '../started/gateway.ts';
 import { childEnv, ROOT } from '../started/process.ts';
 import { startStack, until } from '../started/stack.ts';
@@ -123,9 +124,10 @@ describe('against a gateway in front of the embedded chain', () => {
 
   test('a scan reads JSON and lines alike, account by account', async () => {
     const scan = `scan --programs ${LOADERS} --slice 0:45 --calls 1`;
-    const [json] = (await measured(scan)).scans ?? [];
+    const [json] = (await measured(`${scan} --sha256`)).scans ?? [];
     const [lines] = (await measured(`${scan} --ndjson`)).scans ?? [];
     expect(json).toMatchObject({ outcome: 'complete', wrongAccounts: 0 });
+    expect(json?.sha256).toMatch(/^[0-9a-f]{64}$/);
     expect(json?.accounts).toBeGreaterThan(200);
     expect(lines).toMatchObject({ outcome: 'complete', accounts: json?.accounts ?? 0 });
   });
@@ -149,22 +151,26 @@ describe('against a gateway in front of the embedded chain', () => {
     expect([err, code]).toEqual(['--keypair: none.json is no keypair of solana-keygen.\n', 2]);
   });
 
-  test('a rate that is exceeded shows in the outcomes, and Retry-After is honoured', async () => {
+  test('a rate that is exceeded shows in the outcomes, and Retry-After is honoured or not', async () => {
     const url = `${service.url.href}?api-key=${service.key('slow')}`;
     const words = `calls --url ${url} --calls 4 --warm-up 0 --connections 1 --json -`;
-    const result: Result = JSON.parse((await bench(words)).out);
-    expect(result.outcomes).toEqual({ '200 result': 2, '429 -429': 2 });
-    expect(figure(result, 'held back for it')).toBeGreaterThan(0.9);
+    const honoured: Result = JSON.parse((await bench(words)).out);
+    expect(honoured.outcomes).toEqual({ '200 result': 2, '429 -429': 2 });
+    expect(figure(honoured, 'held back for it')).toBeGreaterThan(0.9);
+    const ignored: Result = JSON.parse((await bench(`${words} --ignore-retry-after`)).out);
+    expect(ignored.outcomes['429 -429']).toBeGreaterThanOrEqual(3);
+    expect(figure(ignored, 'held back for it')).toBe(0);
   });
 
   test('no key stands in any form of a result, nor in what is printed', async () => {
     const bound = '--calls 5 --warm-up 0';
-    const inUrl = await bench(`calls --url ${service.url.href}?api-key=${key} ${bound} --json a.json`);
+    const files = '--json a.json --csv a.csv --html a.html';
+    const inUrl = await bench(`calls --url ${service.url.href}?api-key=${key} ${bound} ${files}`);
     const inHeader = await bench(`calls ${gateway} --key-as Authorization ${bound}`);
     expect([inUrl.code, inHeader.code]).toEqual([0, 0]);
     expect(inUrl.out).toContain(`calls ${service.url.origin}?…`);
-    const written = readFileSync(inFolder('a.json'), 'utf8');
-    for (const text of [inUrl.out, inUrl.err, inHeader.out, inHeader.err, written])
+    const written = ['a.json', 'a.csv', 'a.html'].map((name) => readFileSync(inFolder(name), 'utf8'));
+    for (const text of [inUrl.out, inUrl.err, inHeader.out, inHeader.err, ...written])
       expect(text).not.toContain(key);
   });
 });
@@ -178,13 +184,13 @@ describe('on a terminal', () => {
   }
 
   test('a line says how it goes: rate, times, failures by kind and time left, also where no width is known', async () => {
-    writeFileSync(inFolder('half.ndjson'), '{"method":"getSlot"}\n{"method":"getNothing"}');
-    const words = `mixed ${gateway} --file half.ndjson --seconds 3 --rate 20 --warm-up 0`;
+    const slow = `--url ${service.url.href} --key ${service.key('slow')} --ignore-retry-after`;
+    const words = `calls ${slow} --seconds 3 --rate 20 --warm-up 0`;
     const shown = await shownOn(words, 120);
     const lines = shown.split('\r').filter((line) => line.includes(' left'));
     expect(lines.length).toBeGreaterThan(1);
     expect(lines.at(-1)).toMatch(
-      /\d s · \d+ requests\/s · p50 [\d.]+ ms, p99 [\d.]+ ms · 200 -32601: \d+ · \d s left/,
+      /\d s · \d+ requests\/s · p50 [\d.]+ ms, p99 [\d.]+ ms · 429 -429: \d+ · \d s left/,
     );
     const unknown = (await shownOn(words, 0)).split('\r');
     expect(unknown).toContainEqual(expect.stringMatching(/requests\/s .* s left$/));
@@ -294,4 +300,28 @@ test('two results are compared, and two that are unlike are not', async () => {
   const err = 'These two cannot be compared.\nconnections: 16 in A, 3 in B.\ntimeout: 30 s in A, 3 s in B.\n';
   expect(unlike).toEqual({ code: 1, out: '', err });
   expect((await bench('--compare 1.json none.json')).code).toBe(2);
+});
+
+test('the page draws its charts in light and in dark, and asks for nothing', async () => {
+  await bench(`calls ${gateway} --seconds 2 --rate 50 --warm-up 0 --html page.html`);
+  const html = readFileSync(inFolder('page.html'), 'utf8');
+  const asked: string[] = [];
+  using server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch(request) {
+      asked.push(new URL(request.url).pathname);
+      return new Response(html, { headers: { 'content-type': 'text/html' } });
+    },
+  });
+  await using browser = await startBrowser();
+  for (const theme of ['light', 'dark'] as const) {
+    await using seen = await browser.open({ origin: server.url.href, theme, width: 400 });
+    await seen.page.goto('/');
+    await seen.page.waitForSelector('#histogram canvas');
+    expect(await seen.page.locator('canvas').count()).toBe(3);
+    expect(await seen.page.evaluate('document.documentElement.scrollWidth')).toBe(400);
+    expect(seen.faults).toEqual([]);
+  }
+  expect(asked).toEqual(['/', '/']);
 });

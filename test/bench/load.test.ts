@@ -175,4 +175,13 @@ describe('after an answer with Retry-After', () => {
     const { timing } = await loadOf({ perSecond: 10 }, refuseThird);
     expect(timing.max).toBeWithin(850, 1_000);
   });
+
+  test('all goes on at once where it is ignored', async () => {
+    const { sentMs, heldBackMs } = await loadOf(
+      { calls: 6, seconds: undefined, honoursRetryAfter: false },
+      refuseThird,
+    );
+    expect(sentMs.at(-1)).toBeLessThan(20);
+    expect(heldBackMs).toBe(0);
+  });
 });

@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { comparisonOf } from '../../bench/comparison.ts';
+import { pageOf } from '../../bench/page.ts';
 import { Recorder, Times } from '../../bench/recorder.ts';
-import { FORMAT, type Result, resultFrom, shown, textOf } from '../../bench/result.ts';
+import { csvOf, FORMAT, type Result, resultFrom, shown, textOf } from '../../bench/result.ts';
 
 /** A result of so many answers, each a millisecond longer than the one before. */
 function resultOf(answers: number, more: Partial<Result> = {}): Result {
@@ -19,6 +22,7 @@ function resultOf(answers: number, more: Partial<Result> = {}): Result {
     machine: '2 x CPU',
     stopped: false,
     seconds: 10,
+    counted: 'requests',
     figures: [{ name: 'answered', value: answers / 10, unit: 'requests/s', better: 'more' }],
     timings: [recorder.all.timing()],
     outcomes: recorder.outcomes,
@@ -42,9 +46,73 @@ describe('times', () => {
 
   test('of none are 0, and odd ones are taken', () => {
     const times = new Times('answer');
-    expect(times.timing()).toMatchObject({ count: 0, p50: 0, p999: 0, max: 0, mean: 0 });
+    expect(times.timing()).toMatchObject({ count: 0, p50: 0, p999: 0, max: 0, mean: 0, bars: [] });
     for (const ms of [-1, 0, 0.0001, 1e12]) times.note(ms);
     expect(times.timing()).toMatchObject({ count: 4, p50: 0.001, max: 3_600_000 });
+  });
+
+  test('have a bar for each range, which together hold all', () => {
+    const { bars, count } = resultOf(1_000).timings[0] ?? { bars: [], count: 0 };
+    expect(bars.reduce((sum, [, n]) => sum + n, 0)).toBe(count);
+    expect(bars.map(([upToMs]) => upToMs)).toEqual(bars.map(([upToMs]) => upToMs).toSorted((a, b) => a - b));
+  });
+});
+
+describe('the page', () => {
+  const dataOf = (result: Result) =>
+    JSON.parse(/<script type="application\/json" id="data">(.*?)<\/script>/.exec(pageOf(result))?.[1] ?? '');
+
+  test.each([
+    ['requests', 10.4, 10],
+    ['accounts', 10.4, 10],
+    // Whose last ones land when nothing is sent any more.
+    ['transfers', 10.4, 11],
+    ['transfers', 0.4, 1],
+    ['requests', 0.4, 1],
+  ] as const)('of %s in %d seconds has a chart of %i', (counted, seconds, rows) => {
+    const recorder = new Recorder('answer');
+    for (let atMs = 50; atMs < 1_000 * seconds; atMs += 100) recorder.answered(atMs / 1_000, 3, 10);
+    const run = recorder.seconds(seconds);
+    const { run: shownRun } = dataOf(resultOf(1, { counted, seconds, run }));
+    expect(shownRun).toEqual(run.slice(0, rows));
+    expect(shownRun).toHaveLength(rows);
+  });
+
+  test('has the bars of its histogram below the upper edges that the axis names', () => {
+    const drawn: { at: string; data: number[][]; bars: unknown }[] = [];
+    class Plot {
+      static paths = { bars: (options: object) => options };
+      constructor(options: { series: { paths?: object }[] }, data: number[][], { id }: { id: string }) {
+        drawn.push({ at: id, data, bars: options.series[1]?.paths });
+      }
+    }
+    const element = (id: string) => ({
+      id,
+      textContent: JSON.stringify(dataOf(resultOf(1_000))),
+      clientWidth: 300,
+      style: {},
+      append: () => undefined,
+    });
+    const page = { getElementById: element, createElement: element, body: element('body') };
+    const listens = { addEventListener: () => undefined };
+    const script = readFileSync(join(import.meta.dir, '../../bench/page/charts.js'), 'utf8');
+    // As the browser runs it, but for the library that draws.
+    const names = ['document', 'uPlot', 'getComputedStyle', 'matchMedia', 'ResizeObserver'];
+    new Function(...names, script)(
+      page,
+      Plot,
+      () => listens,
+      () => listens,
+      class {
+        observe = () => undefined;
+      },
+    );
+    const histogram = drawn.find(({ at }) => at === 'histogram');
+    expect(histogram?.bars).toEqual({ size: [0.9], align: -1 });
+    const [edges = [], counts = []] = histogram?.data ?? [];
+    // Of times from 1 to 1,000 ms, those above 501.2 and up to 630.96 stand at the place of the latter.
+    expect(counts[edges.indexOf(28)]).toBe(630 - 501);
+    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(1_000);
   });
 });
 
@@ -67,6 +135,15 @@ test('an endpoint that answers with ever other codes does not grow a result', ()
   for (let i = 0; i < 1_000; i++) recorder.count(`200 ${i}`);
   expect(Object.keys(recorder.outcomes)).toHaveLength(51);
   expect(recorder.outcomes['others']).toBe(950);
+});
+
+test('the CSV has four columns, whatever stands in them', () => {
+  const lines = csvOf(resultOf(100)).split('\r\n');
+  expect(lines.at(0)).toBe('kind,name,figure,value');
+  expect(lines.at(-1)).toBe('');
+  expect(lines).toContain('figure,answered,requests/s,10');
+  expect(lines).toContain('outcome,"429 -429, ""slow""",count,1');
+  expect(lines.filter((line) => line.startsWith('second,0,'))).toHaveLength(5);
 });
 
 test('the text says what failed, and that it was stopped', () => {

@@ -70,7 +70,7 @@ const answer =
 describe('a scan', () => {
   test('that is whole and right is complete, with its figures', async () => {
     const body = bodyOf(account(), account({ lamports: 0 }));
-    const { scans, figures } = await scan(answer(body));
+    const { scans, figures } = await scan(answer(body), { sha256: true });
     expect(scans).toEqual([
       {
         program: PROGRAM,
@@ -83,6 +83,7 @@ describe('a scan', () => {
         firstByteMs: expect.any(Number),
         dataBytes: 10,
         slot: 77,
+        sha256: new Bun.CryptoHasher('sha256').update(body).digest('hex'),
       },
     ]);
     expect(figures.find(({ name }) => name === 'accounts')?.value).toBe(2);
@@ -249,7 +250,9 @@ describe('a scan is cut', () => {
     const { scans } = await scan((exchange) => exchange.send(plain(replies.shift() ?? '')), {
       calls: 5,
       programs: [PROGRAM, PROGRAM],
+      sha256: true,
     });
+    expect(scans.map(({ sha256 }) => sha256 !== undefined)).toEqual([false, false, false, false, true]);
     expect(scans.map(({ outcome, reason }) => `${outcome} ${reason}`)).toEqual([
       'cut it ended as if whole, but the JSON is not complete',
       'refused -32010 no',
@@ -260,15 +263,16 @@ describe('a scan is cut', () => {
   });
 });
 
-test('a scan that is refused for now holds the next one back', async () => {
+test('a scan that is refused for now holds the next one back, unless that is to be ignored', async () => {
   const refusal = 'HTTP/1.1 429 Too Many\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n';
   const script: RawScript = (exchange) => exchange.send(exchange.nth === 1 ? refusal : plain(bodyOf()));
-  const { scans, seconds } = await scan(script, { calls: 2 });
-  expect(scans.map(({ outcome, reason }) => `${outcome} ${reason}`)).toEqual([
+  const honoured = await scan(script, { calls: 2 });
+  expect(honoured.scans.map(({ outcome, reason }) => `${outcome} ${reason}`)).toEqual([
     'refused HTTP 429',
     'complete ',
   ]);
-  expect(seconds).toBeGreaterThanOrEqual(1);
+  expect(honoured.seconds).toBeGreaterThanOrEqual(1);
+  expect((await scan(script, { calls: 2, honoursRetryAfter: false })).seconds).toBeLessThan(1);
 });
 
 test('a scan of an endpoint that is not there is refused, and after it there is a pause', async () => {

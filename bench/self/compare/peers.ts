@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { systemClock } from '../../../shared/clock.ts';
 import { freePort } from '../../../test/started/ports.ts';
-import { untilOpen } from '../load.ts';
 import { install, npmFolder, run, startChild, SUBJECT_CORE } from './machine.ts';
 
 /** What a subject is started for. `folder` is its own; `keys` is a file of `key plan` lines. */
@@ -154,7 +154,7 @@ async function fastifySubject(): Promise<Subject> {
 
 async function startListening(command: readonly string[], { folder, priority }: Setup, port: number) {
   const child = await startChild({ command, cores: SUBJECT_CORE, cwd: folder, priority });
-  await Promise.race([untilOpen(port, AbortSignal.timeout(PORT_WAIT_MS)), child.ended]);
+  await Promise.race([untilOpen(port), child.ended]);
   return child;
 }
 
@@ -165,4 +165,17 @@ function opened(port: number, child: Readonly<{ pid: number }> & AsyncDisposable
 async function nginxVersion(): Promise<string> {
   const child = Bun.spawn(['nginx', '-v'], { stderr: 'pipe' });
   return `nginx ${/nginx\/(\S+)/.exec(await child.stderr.text())?.[1]}, one worker`;
+}
+
+/** Resolves when something listens on `port`; throws when nothing does for five seconds. */
+async function untilOpen(port: number): Promise<void> {
+  const limit = AbortSignal.timeout(PORT_WAIT_MS);
+  for (;;) {
+    const socket = await Bun.connect({ hostname: '127.0.0.1', port, socket: { data() {} } }).catch(
+      () => undefined,
+    );
+    if (socket !== undefined) return void socket.end();
+    if (limit.aborted) throw new Error(`nothing listens on port ${port}`);
+    await systemClock.sleep(20, limit);
+  }
 }

@@ -5,9 +5,12 @@ import { flood } from './flood.ts';
 import { hanging } from './hanging.ts';
 import { storm } from './kills.ts';
 import { OUTAGES, outage } from './outage.ts';
+import { changePlans } from './plan-change.ts';
 import { rate } from './rate.ts';
 import { starve } from './starving.ts';
 import { suspended } from './suspended.ts';
+import { takeovers } from './takeovers.ts';
+import { wipe } from './wiped.ts';
 
 /** One load with faults, on real processes and sockets. It puts away what it started. */
 type Scenario = Readonly<{ name: string; run(signal: AbortSignal): Promise<readonly Finding[]> }>;
@@ -37,6 +40,9 @@ export function scenarios(seconds: number, isShort: boolean): readonly Scenario[
     })),
     ...perCentre('kills', storm),
     ...perCentre('suspended', suspended),
+    ...perCentre('plan-change', changePlans),
+    { name: 'wiped-disks', run: wipe },
+    { name: 'takeovers', run: takeovers },
     { name: 'hanging-backend', run: hanging },
     { name: 'flood', run: (signal) => flood(flooding, signal) },
     { name: 'hanging-receivers', run: async (signal) => punctuality(await drained(HANGING, signal)) },
