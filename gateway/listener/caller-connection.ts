@@ -149,7 +149,8 @@ export class CallerConnection {
   }
 
   onDrain(): void {
-    if (!this.#out.drain()) return;
+    // A stream goes on by itself.
+    if (!this.#out.drain() || exchangeIn(this.#state) !== undefined) return;
     this.#go({ kind: 'drained' });
     this.#goOn();
   }
