@@ -9,8 +9,8 @@ const LONG_TESTS = '**/*.long.test.{ts,tsx}';
 /** Durations of test files as the runner keeps them: it starts the slowest first. */
 const TIMINGS = 'node_modules/.cache/sluice-test-timings.json';
 const SLOWEST_SHOWN = 5;
-/** Most of the time the tests wait, for processes and for what must not come: two files a core keep the cores busy. */
-const FILES_AT_ONCE = Math.min(8, 2 * availableParallelism());
+/** Half of the time the tests wait, for processes and for what must not come; more at once run into their limits. */
+const FILES_AT_ONCE = Math.min(8, 1 + availableParallelism());
 
 export const verify: Command = {
   words: 'verify',

@@ -122,11 +122,12 @@ function createLookup(served: Served, published: Published, follow: () => Promis
 }
 
 const USES_AT_ONCE = 500;
-/** How long a start waits for a Redis that does not answer, when nothing is known from earlier. */
+/**
+ * How long a start waits for a Redis that does not answer: nothing may be known from earlier, and the own file may be an older copy,
+ * in which keys that were revoked since still work.
+ */
 const SETTLE_MS = 2_000;
 const SETTLE_STEP_MS = 20;
-/** How long it waits for what Redis has now when it is known where accounts were read before: this file may be an older copy. */
-const FIRST_LOOK_MS = 500;
 
 /** The accounts of an installation with many hosts, as one process of one host knows them. */
 type SharedAccounts = ReturnType<typeof createSharedAccounts>;
@@ -220,10 +221,10 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
     /** Resolves when it is known where to read, and what Redis has now, or after a moment without an answer. */
     async settle(signal: AbortSignal): Promise<void> {
       const sinceMs = clock.monotonic();
-      const mostMs = () => (readsFrom === 'unknown' ? SETTLE_MS : lastLook === undefined ? FIRST_LOOK_MS : 0);
-      while (clock.monotonic() - sinceMs < mostMs() && !signal.aborted) {
+      const isSettled = () => readsFrom !== 'unknown' && lastLook !== undefined;
+      while (!isSettled() && clock.monotonic() - sinceMs < SETTLE_MS && !signal.aborted) {
         await look();
-        if (mostMs() > 0) await clock.sleep(SETTLE_STEP_MS, signal);
+        if (!isSettled()) await clock.sleep(SETTLE_STEP_MS, signal);
       }
     },
     /** Follows what is published until `signal` aborts. Never rejects. */

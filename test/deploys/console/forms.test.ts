@@ -22,7 +22,12 @@ const emails: Now = ({ auth }, { accountId }) =>
     .toSorted();
 const hasFactor: Now = ({ auth }, { user }) => auth.users.byId(user.id)?.hasSecondFactor;
 const isSignedIn: Now = async (_, { ask }) => (await ask('/settings')).status === 200;
-const keys: Now = (world, of) => world.keys.list(of.account).map((key) => `${key.name} ${key.state}`);
+/** Sorted: of two of the same moment either may be first. */
+const keys: Now = (world, of) =>
+  world.keys
+    .list(of.account)
+    .map((key) => `${key.name} ${key.state}`)
+    .toSorted();
 const endsInMs: Now = (world, { keyId }) => (world.keys.find(keyId)?.expiresAtMs ?? 0) - world.clock.now();
 const urls: Now = ({ webhooks }, { accountId }) =>
   webhooks
@@ -76,7 +81,7 @@ const FORMS: readonly (readonly [
   [`${USER}/sign-out`, {}, 'user-signed-out', 'user.sign-out', isSignedIn, false],
   [`${USER}/second-factor`, {}, 'user-second-factor-off', 'user.second-factor-off', hasFactor, false],
   [`${USER}/remove`, {}, 'user-removed', 'user.remove', emails, []],
-  [`${KEYS}/new`, { name: ' a ' }, 'key-created', 'key.create', keys, ['key of ann active', 'a active']],
+  [`${KEYS}/new`, { name: ' a ' }, 'key-created', 'key.create', keys, ['a active', 'key of ann active']],
   [`${KEY}/rename`, { name: ' archiver ' }, 'key-renamed', 'key.rename', keys, ['archiver active']],
   [`${KEY}/rotate`, { grace: '0' }, 'key-rotated', 'key.rotate', endsInMs, 0],
   [`${KEY}/rotate`, { grace: '1h' }, 'key-rotated', 'key.rotate', endsInMs, HOUR_MS],
