@@ -11,6 +11,7 @@ import {
   awaitsBody,
   awaitsTurn,
   type CallerEvent,
+  type CallerFacts,
   type CallerState,
   next,
   READ_OUT_BYTES_MAX,
@@ -68,7 +69,7 @@ type Standing = 'new' | 'known' | number;
  * The socket of a caller, driven through the states of `connection-state.ts`. Beside them it may be paused, and its caller may have
  * ended its sending side.
  */
-export class CallerConnection {
+export class CallerConnection implements CallerFacts {
   readonly #socket: Bun.Socket<CallerConnection>;
   readonly #listener: Listener;
   readonly #out: Outgoing;
@@ -110,6 +111,23 @@ export class CallerConnection {
     if ('exchange' in state)
       return !state.exchange.hasKey || this.#listener.clock.monotonic() - state.sinceMs >= STRANGER_MS;
     return this.#isIdle() || typeof this.#holder !== 'number';
+  }
+
+  // What `next` asks of a connection, read only where it decides.
+  get nowMs(): number {
+    return this.#listener.clock.monotonic();
+  }
+
+  get isUnread(): boolean {
+    return this.#out.isUnread;
+  }
+
+  get isHalfClosed(): boolean {
+    return this.#halfClose !== undefined;
+  }
+
+  get isDraining(): boolean {
+    return this.#listener.isDraining();
   }
 
   /** The account whose body has not come whole. */
@@ -229,12 +247,7 @@ export class CallerConnection {
   /** Does what the state after an event begins with. */
   #go(event: Event): void {
     const before = this.#state;
-    const after = next(before, event, {
-      nowMs: this.#listener.clock.monotonic(),
-      isUnread: this.#out.isUnread,
-      isHalfClosed: this.#halfClose !== undefined,
-      isDraining: this.#listener.isDraining(),
-    });
+    const after = next(before, event, this);
     this.#state = after;
     const exchange = exchangeIn(before);
     if (exchange !== undefined && exchangeIn(after) === undefined) {
@@ -468,12 +481,15 @@ export class CallerConnection {
   }
 }
 
+// By the kind: to ask objects of nine shapes for a member costs more.
 function exchangeIn(state: State): Exchange | undefined {
-  return 'exchange' in state ? state.exchange : undefined;
+  const { kind } = state;
+  return kind === 'receiving' || kind === 'answering' || kind === 'discarding' ? state.exchange : undefined;
 }
 
 function aheadIn(state: State): Buffer {
-  return 'ahead' in state ? state.ahead : EMPTY;
+  const { kind } = state;
+  return kind === 'ending' || kind === 'lingering' || kind === 'closed' ? EMPTY : state.ahead;
 }
 
 function joined(ahead: Buffer, bytes: Buffer): Buffer {
