@@ -117,15 +117,12 @@ export class CallerConnection implements CallerFacts {
   get nowMs(): number {
     return this.#listener.clock.monotonic();
   }
-
   get isUnread(): boolean {
     return this.#out.isUnread;
   }
-
   get isHalfClosed(): boolean {
     return this.#halfClose !== undefined;
   }
-
   get isDraining(): boolean {
     return this.#listener.isDraining();
   }
